@@ -3,6 +3,7 @@
 //! ```text
 //! digest   digests of keys and values
 //! owned_gtids  GTIDs of transactions that are being committed
+//! text_values  values as a row has them, from their texts
 //! cells    the columns of a row image as bytes
 //! table    what is known of a table: its map in the log, a schema file, a server
 //! choose   which transactions and rows
@@ -33,6 +34,7 @@ mod past;
 mod script;
 mod sql;
 mod table;
+mod text_values;
 
 pub use apply::{ApplyError, LogBytes, ServerLogs};
 pub use cascade::FamilyError;

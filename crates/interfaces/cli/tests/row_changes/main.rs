@@ -28,6 +28,7 @@ mod rows;
 mod table_at;
 mod table_at_ddl;
 mod table_at_dump;
+mod table_at_log;
 mod table_at_many;
 mod table_history;
 mod trouble;

@@ -13,9 +13,8 @@
 use binlogz_binlog::row::{ColumnKind, ColumnSchema};
 use binlogz_schema::ColumnFacts;
 
-use super::defaults::{
-    DefaultCell, big_endian, fraction, fraction_size, is_binary, is_digits, number_of, of_bits, of_text,
-};
+use super::defaults::{DefaultCell, is_binary, of_bits, of_text};
+use crate::text_values::{big_endian, fraction, fraction_size, is_digits, number_of};
 
 /// The expression that asks for a column, whose quoted name is given. `None`: it isn't asked for.
 pub(super) fn live_expression(column: &ColumnSchema, facts: &ColumnFacts, name: &str) -> Option<String> {

@@ -32,7 +32,7 @@ pub(crate) use carried::content;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end, shortened,
 };
-pub(crate) use kept_map::{TABLE_MAP_POST_HEADER_LENGTH, map_of_kept, schema_of_kept};
+pub(crate) use kept_map::{TABLE_MAP_POST_HEADER_LENGTH, kept_map, map_of_kept, schema_of_kept};
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use targets::changed_tables;

@@ -52,6 +52,8 @@ pub struct LiveTable {
     all: Vec<KnownColumn>,
     /// The columns of the moment that have values of their own, so not the generated ones.
     columns: Vec<LiveColumn>,
+    /// All columns of the moment in their order, generated ones too: their names now and then.
+    pub(super) then: Vec<(String, String)>,
     create: String,
     /// The statements by which the table of now differs from that of the moment.
     pub(super) since: Option<TableFollowed>,
@@ -98,6 +100,7 @@ impl LiveTable {
             keys: Vec::new(),
             all: Vec::new(),
             columns: Vec::new(),
+            then: Vec::new(),
             create: String::new(),
             since: None,
             number,
@@ -127,6 +130,8 @@ impl LiveTable {
         self.all = all.iter().map(KnownColumn::of).collect();
         let stored = self.all.iter().filter(|known| !known.is_generated);
         self.columns = stored.map(|known| known.column.clone()).collect();
+        let names = self.all.iter().map(|known| (known.column.name.clone(), known.column.name.clone()));
+        self.then = names.collect();
         self.find_keys(session)?;
         self.create = self.create_now(session)?;
         let statements = format!("USE {};\n{};\n", quoted(&self.database), self.create);
@@ -215,9 +220,12 @@ impl LiveTable {
         let create = |with_foreign_keys| create_then(&self.create, asked.1, &then, with_foreign_keys);
         let (create, create_alone) = create(true).zip(create(false)).ok_or_else(|| self.misread())?;
         let names = logged.names(asked)?;
+        let then: Vec<_> =
+            then.columns.iter().map(|(now, then)| ((*now).to_owned(), (*then).to_owned())).collect();
         let is_altered = way.is_altered;
         drop(way);
         self.columns = columns;
+        self.then = then;
         self.key = key;
         self.create = if is_altered { format!("{ALTERED}\n{create}") } else { create };
         self.asked = (asked.0.to_owned(), asked.1.to_owned());
@@ -310,17 +318,9 @@ impl LiveTable {
         out: &mut dyn Write,
     ) -> Result<u64, PastError> {
         let expressions: Vec<_> = self.columns.iter().map(|column| column.expression(format)).collect();
-        let expressions = expressions.join(", ");
-        let unchanged = format!(
-            "SELECT {expressions} FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {} k WHERE {})",
-            self.quoted(),
-            self.temporary(TOUCHED),
-            self.same_key(|column| &column.name)
-        );
-        let past = format!("SELECT {expressions} FROM {}", self.temporary(PAST));
         let mut writer = RowWriter::new(format, &self.asked.1, &self.columns, out);
         writer.begin(&self.create, &self.columns).map_err(PastError::Output)?;
-        for select in [unchanged, past] {
+        for select in self.selects(&expressions.join(", ")) {
             let mut failed: Option<io::Error> = None;
             let asked = session.connection.query_each(&select, &mut |rows| {
                 failed = rows.iter().try_for_each(|row| writer.row(row)).err();
@@ -332,6 +332,23 @@ impl LiveTable {
             asked.map_err(PastError::server(format!("reading {}", self.shown())))?;
         }
         writer.end().map_err(PastError::Output)
+    }
+
+    /// The statements that select the rows as they were: those that nothing changed since, then the others.
+    pub(super) fn selects(&self, expressions: &str) -> [String; 2] {
+        let unchanged = format!(
+            "SELECT {expressions} FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {} k WHERE {})",
+            self.quoted(),
+            self.temporary(TOUCHED),
+            self.same_key(|column| &column.name)
+        );
+        [unchanged, format!("SELECT {expressions} FROM {}", self.temporary(PAST))]
+    }
+
+    /// Whether its key that there was at the moment, too, has just these columns, by their places among those named.
+    pub(super) fn is_key(&self, names: &[&str], places: &[usize]) -> bool {
+        let own = self.key_columns().map(|column| &*column.name);
+        own.eq(places.iter().filter_map(|place| names.get(*place).copied()))
     }
 
     /// Writes a script of tables as they were, one after the other.

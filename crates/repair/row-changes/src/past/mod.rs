@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! logs → pass → touched: of each key that was changed after the moment, the row as it was before its first change there
-//! live table ─ without the rows of these keys ─ with the rows as they were → write: SQL or CSV, or a new table
+//! live table ─ without the rows of these keys ─ with the rows as they were → write: SQL, CSV or a log, or a new table
 //! ```
 //!
 //! With a dump instead of the live table we go forward: then the last change of a key before the moment decides (`dump`,
@@ -12,7 +12,7 @@
 //! * `indirect` judges statements that name other tables, `routes` asks the server what leads from one table to another;
 //! * `logged_statements` follows a table through DDL after the moment, `create` writes its CREATE TABLE of then;
 //! * `session` asks the server as a whole, `live` for a table, and joins both there, in tables of the session;
-//! * `write` writes rows.
+//! * `write` writes rows as text, `write_log` as a binary log, whose table maps say what `server_columns` asks.
 //!
 //! The first change of a key after the moment decides, whatever happened to it later: its image before the change is the
 //! row as it was at the moment. So rows are read forward, once, and a transaction that was rolled back does no harm.
@@ -28,10 +28,12 @@ mod key_record;
 mod live;
 mod logged_statements;
 mod routes;
+mod server_columns;
 mod session;
 mod touched;
 mod touched_rows;
 mod write;
+mod write_log;
 
 use std::io;
 

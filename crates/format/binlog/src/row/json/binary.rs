@@ -211,6 +211,71 @@ pub(super) fn put_container(out: &mut Vec<u8>, keyed: bool, members: &StoredMemb
     })
 }
 
+/// The type and the bytes of a value from a text, which is no container and not of a type that only SQL gives.
+pub(super) fn put_scalar(value: &JsonValue<'_>) -> Option<(u8, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    let value_type = match *value {
+        JsonValue::Null => put_literal(&mut bytes, 0),
+        JsonValue::Bool(true) => put_literal(&mut bytes, 1),
+        JsonValue::Bool(false) => put_literal(&mut bytes, 2),
+        JsonValue::Int(number) => put_int(&mut bytes, number),
+        JsonValue::Uint(number) => put_uint(&mut bytes, number),
+        JsonValue::Double(number) => {
+            bytes.put_u64(number.to_bits());
+            DOUBLE
+        }
+        JsonValue::String(text) => {
+            put_string(&mut bytes, text);
+            STRING
+        }
+        JsonValue::Decimal(_)
+        | JsonValue::Date(_)
+        | JsonValue::Time(_)
+        | JsonValue::DateTime(_)
+        | JsonValue::Opaque { .. }
+        | JsonValue::Array(_)
+        | JsonValue::Object(_) => return None,
+    };
+    Some((value_type, bytes))
+}
+
+fn put_literal(out: &mut Vec<u8>, literal: u8) -> u8 {
+    out.put_u8(literal);
+    LITERAL
+}
+
+/// In the smallest type that holds it.
+fn put_int(out: &mut Vec<u8>, number: i64) -> u8 {
+    let (value_type, width) = match number {
+        -0x8000..0x8000 => (INT16, 2),
+        -0x8000_0000..0x8000_0000 => (INT32, 4),
+        _ => (INT64, 8),
+    };
+    out.put_uint(number.cast_unsigned(), width);
+    value_type
+}
+
+fn put_uint(out: &mut Vec<u8>, number: u64) -> u8 {
+    let (value_type, width) = match number {
+        0..0x1_0000 => (UINT16, 2),
+        0x1_0000..0x1_0000_0000 => (UINT32, 4),
+        _ => (UINT64, 8),
+    };
+    out.put_uint(number, width);
+    value_type
+}
+
+/// A string after its length, which has seven bits a byte.
+fn put_string(out: &mut Vec<u8>, text: &[u8]) {
+    let mut length = text.len();
+    while length > 0x7f {
+        out.put_u8(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.put_u8(length as u8);
+    out.put(text);
+}
+
 /// Whether the container's entry holds the value itself, not the offset of it.
 fn is_inlined(value_type: u8, large: bool) -> bool {
     match value_type {

@@ -2,11 +2,13 @@
 //!
 //! [`JsonDocument`] is the column's bytes, unread. [`JsonValue`] is one value in it; containers are read element by
 //! element as they are walked. [`JsonDiffs`] are the differences that a partial update logs instead of a document.
-//! [`JsonTree`] is a document with differences applied. Documents and trees write themselves as the server's own text.
+//! [`JsonTree`] is a document with differences applied. Documents and trees write themselves as the server's own text;
+//! [`JsonDocument::put_text`] is the way back.
 
 mod binary;
 mod diff;
 pub(crate) mod double;
+mod from_text;
 mod path;
 mod text;
 mod tree;

@@ -18,9 +18,16 @@ use crate::progress::WorkProgress;
 
 impl TableAt {
     pub(super) fn go_forward(&self, dump: &Path, target: &OutputTarget) -> Result<Exit, Trouble> {
-        if self.format == Some(FormatArg::Csv) {
-            let line = "--format csv needs --server: the values of a dump are passed on as they are spelled";
-            return Err(CommandFailure::Line(line.to_owned()).into());
+        let other = match self.format {
+            Some(FormatArg::Csv) => Some("csv"),
+            Some(FormatArg::Binlog) => Some("binlog"),
+            Some(FormatArg::Sql) | None => None,
+        };
+        if let Some(other) = other {
+            let line = format!(
+                "--format {other} needs --server: the values of a dump are passed on as they are spelled"
+            );
+            return Err(CommandFailure::Line(line).into());
         }
         let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
         let dumped = DumpedTable::find(open(dump)?, (database, name))?;

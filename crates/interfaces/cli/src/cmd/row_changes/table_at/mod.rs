@@ -41,7 +41,7 @@ use tables::{AskedTables, IntoPlace, PastTarget};
 /// Show tables as they were at a moment, without a backup or from a dump
 ///
 /// Reads the live tables in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
-/// tell them. Writes SQL or CSV, or makes new tables on the server. The tables themselves are neither locked nor changed. What the
+/// tell them. Writes SQL, CSV or a binary log, or makes new tables on the server. The tables themselves are neither locked nor changed. What the
 /// logs don't tell (a dropped column, a gap, images without all columns) is an error that names the place.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
@@ -105,6 +105,7 @@ const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders shop.items --at '2026-11-22 23:10' --server db1:3306 --into shop_2310
   binlogz table-at 'shop.*' --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
   binlogz table-at shop.orders --at 3e11fa47-71ca-11e1-9e33-c80aa9429562:23 -h db1 --format csv
+  binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 --format binlog -o past
   binlogz table-at shop.orders --at '2026-11-20 09:00' --server db1:3306 /backup/db1 binlog.000042
   binlogz table-at shop.orders --at '2026-11-20 09:00' --dump monday.sql /backup/db1 | mysql scratch
 
@@ -116,6 +117,8 @@ enum FormatArg {
     Sql,
     /// A line of column names, then a line for each row; NULL is an empty field, an empty text is ""
     Csv,
+    /// A binary log that inserts the rows, for mysqlbinlog and replicas; --output says where
+    Binlog,
 }
 
 /// A moment, as it was given.
@@ -140,6 +143,10 @@ impl TableAt {
         let asked = AskedTables::split(&self.of, &mut self.files);
         let is_csv = self.format == Some(FormatArg::Csv);
         let are_separate = asked.single().is_none() && is_csv;
+        if self.format == Some(FormatArg::Binlog) && self.output.is_none() {
+            let line = "--format binlog needs --output, a file or - for a pipe";
+            return Err(CommandFailure::Line(line.to_owned()));
+        }
         let target = PastTarget::of(self.output.as_ref(), &self.files, (are_separate, self.force))?;
         if asked.single().is_none() && matches!(self.into, Some(IntoPlace::Table(..))) {
             let line = "--into DB.TABLE is for one table: --into DB makes several, under their own names";
@@ -334,6 +341,14 @@ impl TableAt {
             return Ok(outputs.into_iter().try_for_each(OpenOutput::finish)?);
         }
         let Some(target) = targets.first() else { return Ok(()) };
+        if self.format == Some(FormatArg::Binlog) {
+            let mut output = target.create_log(None)?;
+            let mut out = BufWriter::new(&mut output);
+            LiveTable::write_log(live, session, &mut out)?;
+            out.flush().map_err(PastError::Output)?;
+            drop(out);
+            return Ok(output.finish()?);
+        }
         let when = match self.at.moment {
             TableMoment::After(_) => "after",
             TableMoment::Before(_) => "before",
