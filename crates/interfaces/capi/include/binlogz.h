@@ -50,7 +50,7 @@ typedef enum {
     BINLOGZ_NULL = 1,
     // A signed integer: integer. Before 8.0.1 logs don't say which integers are unsigned.
     BINLOGZ_INTEGER = 2,
-    // An unsigned integer, BIT, YEAR, or an ENUM or SET whose members aren't named in the log: natural.
+    // An unsigned integer, BIT, YEAR, or an ENUM or SET whose members neither the log nor a schema names: natural.
     BINLOGZ_NATURAL = 3,
     // FLOAT or DOUBLE: real.
     BINLOGZ_REAL = 4,
@@ -89,7 +89,8 @@ typedef struct {
 
 // A column of a table.
 typedef struct {
-    // Name of the column; NULL if the log has none (binlog_row_metadata=MINIMAL). It holds until the next change.
+    // Name of the column; NULL if neither the log (binlog_row_metadata=MINIMAL) nor a schema has one. It holds until the next
+    // change.
     const char *name;
     // Whether it is part of the primary key, as far as the log says.
     bool in_primary_key;
@@ -171,6 +172,16 @@ binlogz_status binlogz_changes_open(const char *path,
                                     const char *after,
                                     binlogz_changes **changes);
 
+// Names columns, and members of ENUM and SET, that the log doesn't name (binlog_row_metadata=MINIMAL), from the next change on. schema is the
+// path of a file of CREATE TABLE statements, as mysqldump --no-data writes them: the tables as they are after the last statement of the
+// log. The log, a file, is read once more for the statements that changed tables: each row has the columns of its place.
+//
+// # Safety
+//
+// schema is a string.
+binlogz_status binlogz_changes_schema(binlogz_changes *changes,
+                                      const char *schema);
+
 // The next change. BINLOGZ_END after the last one; after a failure, the same failure again. BINLOGZ_UNREAD comes in place of BINLOGZ_END if
 // the log may hold changes that could not be read. Without a change all fields are 0 and NULL.
 //
@@ -180,12 +191,15 @@ binlogz_status binlogz_changes_open(const char *path,
 binlogz_status binlogz_changes_next(binlogz_changes *changes,
                                     binlogz_change *change);
 
-// A column of the change's table, counted from 0. Without one the answer is NULL and false.
+// A column of the change's table, counted from 0. Without one the answer is NULL and false. With a schema, a table whose columns at this
+// place aren't known is BINLOGZ_BAD_INPUT: the message says why. Its ENUMs and SETs are BINLOGZ_NATURAL.
 //
 // # Safety
 //
 // answer points to where the answer goes.
-binlogz_status binlogz_changes_column(binlogz_changes *changes, size_t column, binlogz_column *answer);
+binlogz_status binlogz_changes_column(binlogz_changes *changes,
+                                      size_t column,
+                                      binlogz_column *answer);
 
 // The value of a column, counted from 0, before the change. After a failure it is BINLOGZ_ABSENT.
 //

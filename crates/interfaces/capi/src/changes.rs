@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::path::{Path, PathBuf};
 use std::ptr;
+use std::sync::Arc;
 
 use binlogz_binlog::event::RowsKind;
+use binlogz_binlog::row::{Cell, TableSchema};
 use binlogz_flow::{Input, RowChange, RowChanges, RowPosition};
 
 use crate::handles::Handles;
+use crate::known_tables::TablesOfLog;
 use crate::status::{CallTrouble, Result, binlogz_status, c_string, called, pointed, text};
 use crate::value::{ImageSide, ValueTexts, binlogz_value, value};
 
@@ -23,6 +26,8 @@ static OPEN: Handles<binlogz_changes, Changes> = Handles::new();
 struct Changes {
     path: PathBuf,
     changes: RowChanges,
+    /// The tables at each place, if a schema was given.
+    tables: Option<TablesOfLog>,
     current: Option<Current>,
     kept: ValueTexts,
     /// Why there are no more changes, if that is not the end of the log: a program that overlooks it must not see the end.
@@ -32,6 +37,8 @@ struct Changes {
 /// The last change given to the caller, and the texts and values given with it.
 struct Current {
     change: RowChange,
+    /// The change's table as it was then, if a schema was given.
+    known: Option<Result<Arc<TableSchema>>>,
     position: CString,
     gtid: Option<CString>,
     database: CString,
@@ -87,7 +94,8 @@ const NO_CHANGE: binlogz_change = binlogz_change {
 #[repr(C)]
 #[derive(Debug)]
 pub struct binlogz_column {
-    /// Name of the column; NULL if the log has none (binlog_row_metadata=MINIMAL). It holds until the next change.
+    /// Name of the column; NULL if neither the log (binlog_row_metadata=MINIMAL) nor a schema has one. It holds until the next
+    /// change.
     pub name: *const c_char,
     /// Whether it is part of the primary key, as far as the log says.
     pub in_primary_key: bool,
@@ -122,9 +130,31 @@ pub unsafe extern "C" fn binlogz_changes_open(
             None => RowChanges::new(input),
         };
         let (path, kept) = (path.to_owned(), ValueTexts::default());
-        let changes = Changes { path, changes, current: None, kept, failed: None };
+        let changes = Changes { path, changes, tables: None, current: None, kept, failed: None };
         *handle = OPEN.open(binlogz_changes { _address: 0 }, changes);
         Ok(binlogz_status::BINLOGZ_OK)
+    })
+}
+
+/// Names columns, and members of ENUM and SET, that the log doesn't name (binlog_row_metadata=MINIMAL), from the next change on. schema is the
+/// path of a file of CREATE TABLE statements, as mysqldump --no-data writes them: the tables as they are after the last statement of the
+/// log. The log, a file, is read once more for the statements that changed tables: each row has the columns of its place.
+///
+/// # Safety
+///
+/// schema is a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn binlogz_changes_schema(
+    changes: *mut binlogz_changes,
+    schema: *const c_char,
+) -> binlogz_status {
+    called(|| {
+        // SAFETY: the caller keeps to it.
+        let schema = Path::new(unsafe { text(schema, "schema") }?);
+        OPEN.with(changes, "changes", |changes| {
+            changes.tables = Some(TablesOfLog::read(&changes.path, schema)?);
+            Ok(binlogz_status::BINLOGZ_OK)
+        })
     })
 }
 
@@ -171,6 +201,7 @@ impl Changes {
             database: c_string(&*change.table().database),
             table: c_string(&*change.table().table),
             names: BTreeMap::new(),
+            known: self.tables.as_mut().map(|tables| tables.of_change(&change)),
             change,
         });
         *answer = binlogz_change {
@@ -194,7 +225,8 @@ impl Changes {
     }
 }
 
-/// A column of the change's table, counted from 0. Without one the answer is NULL and false.
+/// A column of the change's table, counted from 0. Without one the answer is NULL and false. With a schema, a table whose columns at this
+/// place aren't known is BINLOGZ_BAD_INPUT: the message says why. Its ENUMs and SETs are BINLOGZ_NATURAL.
 ///
 /// # Safety
 ///
@@ -210,8 +242,13 @@ pub unsafe extern "C" fn binlogz_changes_column(
         let answer = unsafe { pointed(answer, "answer") }?;
         *answer = binlogz_column { name: ptr::null(), in_primary_key: false };
         OPEN.with(changes, "changes", |changes| {
-            let Current { change, names, .. } = changes.current()?;
-            let described = change.table().columns().get(column).ok_or_else(|| no_column(change, column))?;
+            let Current { change, known, names, .. } = changes.current()?;
+            let table = match known {
+                None => change.table(),
+                Some(Ok(table)) => table,
+                Some(Err(trouble)) => return Err(trouble.clone().behind(&format!("at {}", change.position))),
+            };
+            let described = table.columns().get(column).ok_or_else(|| no_column(change, column))?;
             let name = || described.name.as_ref().map(|name| c_string(&**name));
             let name = names.entry(column).or_insert_with(name);
             *answer = binlogz_column {
@@ -274,7 +311,7 @@ unsafe fn give(
 
 impl Changes {
     fn value(&mut self, side: ImageSide, column: usize) -> Result<binlogz_value> {
-        let Some(Current { change, .. }) = &self.current else {
+        let Some(Current { change, known, .. }) = &self.current else {
             return Err(CallTrouble::argument("there is no current change"));
         };
         if column >= change.table().columns().len() {
@@ -286,9 +323,18 @@ impl Changes {
                 ImageSide::Before => row.before,
                 ImageSide::After => row.after,
             };
-            value(&row, image.and_then(|image| image.cell(column)))
+            let cell = image.and_then(|image| image.cell(column));
+            value(&row, cell.map(|cell| described(cell, known.as_ref())))
         });
         made.map_err(|trouble| trouble.behind(&format!("{} at {}", self.path.display(), change.position)))
+    }
+}
+
+/// A cell with the column as a schema tells it.
+fn described<'c>(cell: Cell<'c>, known: Option<&'c Result<Arc<TableSchema>>>) -> Cell<'c> {
+    match known.and_then(|known| known.as_ref().ok()?.columns().get(cell.index)) {
+        Some(column) => Cell { column, ..cell },
+        None => cell,
     }
 }
 

@@ -5,6 +5,7 @@
 //! handles  those that are open; others are refused
 //! payload  a Transaction_payload event as the events in it
 //! changes  the row changes of a log, one after the other
+//! known_tables  what a schema and the statements of the log tell of tables
 //! value    the values of columns as C's
 //! files    compresses and expands whole logs
 //! ```
@@ -20,6 +21,7 @@
 pub mod changes;
 pub mod files;
 mod handles;
+mod known_tables;
 pub mod payload;
 pub mod status;
 pub mod value;

@@ -8,7 +8,7 @@
 //! DECIMAL, DATE, TIME, DATETIME   TEXT, as SQL writes them
 //! CHAR, VARCHAR, TEXT             TEXT in UTF-8; BYTES if they aren't valid in their character set
 //! BINARY, BLOB, GEOMETRY          BYTES; geometry: the SRID in four bytes, then WKB
-//! ENUM, SET                       TEXT; NATURAL where the log doesn't name the members
+//! ENUM, SET                       TEXT; NATURAL where neither the log nor a schema names the members
 //! JSON                            TEXT
 //! VECTOR                          BYTES: little-endian floats
 //! ```
@@ -30,7 +30,7 @@ pub enum binlogz_kind {
     BINLOGZ_NULL = 1,
     /// A signed integer: integer. Before 8.0.1 logs don't say which integers are unsigned.
     BINLOGZ_INTEGER = 2,
-    /// An unsigned integer, BIT, YEAR, or an ENUM or SET whose members aren't named in the log: natural.
+    /// An unsigned integer, BIT, YEAR, or an ENUM or SET whose members neither the log nor a schema names: natural.
     BINLOGZ_NATURAL = 3,
     /// FLOAT or DOUBLE: real.
     BINLOGZ_REAL = 4,

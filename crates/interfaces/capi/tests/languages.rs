@@ -13,6 +13,8 @@ use binlogz_testkit::{Tool, corpus};
 
 #[path = "attack/mod.rs"]
 mod attack;
+#[path = "names/mod.rs"]
+mod names;
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 /// Foreign memory is Java's own since this version.
