@@ -285,7 +285,8 @@ fn list_marks_the_part_of_a_log_in_use() {
         let time = "2026-11-21 04:37:38".to_owned();
         vec![name.to_owned(), size, packed, time.clone(), time, field(log, "gtids")]
     };
-    let ran: Ran = place.command(&["list", "--bytes", "ARC"]).env("TZ", "UTC").output().unwrap().into();
+    let ran: Ran =
+        place.command(&["list", "--bytes", "--wide", "ARC"]).env("TZ", "UTC").output().unwrap().into();
     let cells = |line: &str| -> Vec<String> {
         line.split("  ").map(|cell| cell.trim().to_owned()).filter(|cell| !cell.is_empty()).collect()
     };

@@ -85,7 +85,7 @@ const ELSEWHERE: [&str; 13] = [
 ];
 
 /// A real run of each command that needs no server.
-const RUNS: [&str; 32] = [
+const RUNS: [&str; 33] = [
     "compress --force --output small var/lib/mysql/binlog.000001 var/lib/mysql/binlog.000004",
     "expand --force --output back small/binlog.000001 small/binlog.000004",
     "verify var/lib/mysql/binlog.000001 small/binlog.000004 binlog.index",
@@ -95,6 +95,7 @@ const RUNS: [&str; 32] = [
     "stats var/lib/mysql/binlog.000009 small/binlog.000004",
     "stats --by file small/binlog.000004",
     "advise --budget 1s var/lib/mysql/binlog.000004",
+    "incident var/lib/mysql/binlog.000006",
     "archive create --to kept small/binlog.000001 small/binlog.000004",
     "archive list kept",
     "archive check kept",

@@ -122,7 +122,8 @@ fn a_time_that_clocks_show_twice_or_never_is_named_by_every_command() {
 
 /// The times of the rows, as printed.
 fn printed(folder: &Folder, options: &[&str]) -> Vec<String> {
-    let ran = run_in_zone(folder, &[&["rows", "sbtest.sbtest1"], options, &["binlog.000005"]].concat());
+    let ran =
+        run_in_zone(folder, &[&["rows", "sbtest.sbtest1", "--all"], options, &["binlog.000005"]].concat());
     let heads = ran.text().lines().filter(|line| line.starts_with("20"));
     heads.map(|line| line.split("  ").next().unwrap().to_owned()).collect()
 }

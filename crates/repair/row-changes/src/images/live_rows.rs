@@ -265,13 +265,11 @@ fn live_cells(
     answer: &[Option<Vec<u8>>],
 ) -> Vec<Option<DefaultCell>> {
     let schema = table.written.schema.columns();
-    let columns = schema.iter().zip(&table.told.columns).zip(expressions.iter().zip(answer));
-    let cell = |((column, told), (expression, answer)): (
-        (_, &DefinedColumn),
-        (&Option<String>, &Option<Vec<u8>>),
-    )| {
-        expression.as_ref()?;
-        live_cell(column, told.facts.as_ref()?, answer.as_deref())
-    };
-    columns.map(cell).collect()
+    let columns = schema.iter().zip(&table.told.columns);
+    let mut cells = Vec::new();
+    for ((column, told), (expression, answer)) in columns.zip(expressions.iter().zip(answer)) {
+        let facts = told.facts.as_ref().filter(|_| expression.is_some());
+        cells.push(facts.and_then(|facts| live_cell(column, facts, answer.as_deref())));
+    }
+    cells
 }

@@ -10,7 +10,7 @@ use binlogz_binlog::row::{CellContent, Row, RowImage};
 use binlogz_figures::counted;
 use binlogz_schema::{HistoryPlace, ReferentialRule, SchemaFile, TableHistory};
 
-use super::shortened;
+use super::shortened::shortened;
 use crate::choose::{Direction, Operation};
 use crate::table::WrittenTable;
 

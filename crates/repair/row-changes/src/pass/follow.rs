@@ -6,7 +6,6 @@ use binlogz_binlog::event::{
     AnyGtidEvent, ExecuteLoadQueryEvent, PreviousGtidsEvent, QueryEvent, StatusVariable, XaPrepareEvent,
 };
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::printable;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_flow::events::UnreadChanges;
 use binlogz_payload::Spool;
@@ -18,6 +17,7 @@ use super::order::{Break, LogOrder};
 use super::record::{
     EventAt, RecordKind, Records, RowAt, RowKeys, broken, carried_of, event_of, keys_of, row_of, together_of,
 };
+use super::shortened::shortened;
 use super::together::ChangesTogether;
 use crate::choose::{Condition, Range, RowSelection};
 use crate::table::Structure;
@@ -57,17 +57,6 @@ impl FollowedTransaction {
         let FollowedTransaction { log, offset, .. } = self;
         format!("{by}, {log} at {offset}: {}", shortened(statement))
     }
-}
-
-/// The most characters of a statement in a comment.
-const COMMENT_LENGTH_MAX: usize = 1000;
-
-/// A statement as a comment shows it.
-pub(crate) fn shortened(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let short: String = one_line.chars().take(COMMENT_LENGTH_MAX).collect();
-    let dots = if short.len() < one_line.len() { " …" } else { "" };
-    format!("{}{dots}", printable(&short))
 }
 
 /// How a transaction ended.

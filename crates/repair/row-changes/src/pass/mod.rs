@@ -13,6 +13,7 @@ mod follow;
 mod kept_map;
 mod order;
 mod record;
+mod shortened;
 mod targets;
 mod together;
 mod words;
@@ -30,11 +31,12 @@ use crate::choose::{ConditionError, Range, RowSelection};
 pub use carried::CarryingKeys;
 pub(crate) use carried::content;
 pub(crate) use follow::{
-    ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end, shortened,
+    ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end,
 };
 pub(crate) use kept_map::{TABLE_MAP_POST_HEADER_LENGTH, kept_map, map_of_kept, schema_of_kept};
 pub(crate) use order::Break;
 pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
+pub(crate) use shortened::shortened;
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
 pub(crate) use work::{

@@ -17,9 +17,9 @@ use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::carried::CarryingKeys;
-use super::follow::shortened;
 use super::kept_map::kept_map;
 use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
+use super::shortened::shortened;
 use super::together::StatementTables;
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
 use crate::cells::{cells_with_differences, push_cells};
