@@ -164,10 +164,12 @@ impl LevelMeasurement {
         let share = if higher.is_empty() { 1.0 } else { DECIDING_SHARE };
         let deadline = budget.at(share).max(Instant::now() + budget.all.mul_f64(SAMPLE_SHARE));
         self.sample(&mut advice, &sample, deadline).map_err(sampling)?;
+        // The exact pass takes memory of its own.
+        let sample = (!higher.is_empty()).then_some(sample);
         if let Some(exact) = self.exactly(&advice, logs, deciding, budget) {
             advice.take_exact(&exact);
         }
-        if !higher.is_empty() {
+        if let Some(sample) = sample {
             let deadline = budget.at(HIGHER_SHARE);
             self.sample(&mut above, &sample, deadline).map_err(sampling)?;
             advice.append(above);
