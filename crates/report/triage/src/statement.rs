@@ -208,7 +208,7 @@ impl StatementTokens {
         Some(statement)
     }
 
-    /// DROP [COLUMN] name; not DROP INDEX and the like, nor ALTER COLUMN c DROP DEFAULT.
+    /// `DROP [COLUMN] name`; not DROP INDEX and the like, nor ALTER COLUMN c DROP DEFAULT.
     fn drops_column(&self) -> bool {
         let others = [
             "index",
