@@ -87,7 +87,7 @@ fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
     assert!(found("dead").starts_with(&format!("http://{dead}/: Connection refused")), "{}", found("dead"));
     assert!(found("hung").ends_with("the answer did not come in time"), "{}", found("hung"));
     assert!(found("gone").starts_with("gone: there is no such folder"), "{}", found("gone"));
-    let shown = folder.run(["fleet", "--targets", "quick.toml"]);
+    let shown = folder.run(["fleet", "--wide", "--targets", "quick.toml"]);
     let order: Vec<_> =
         shown.text().lines().skip(2).take(4).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(order, ["dead", "gone", "arc", "orders"], "{}", shown.text());
@@ -115,7 +115,7 @@ fn one_table_has_relays_archives_and_what_cannot_be_asked_the_worst_first() {
     let doctor = folder.run(["relay", "doctor", &relay.http]);
     let down = format!("wrong 127.0.0.1:{place} is down for ");
     assert!(doctor.code == Some(1) && doctor.text().starts_with(&down), "{}", doctor.text());
-    let shown = folder.run(["fleet", "--targets", "well.toml"]);
+    let shown = folder.run(["fleet", "--wide", "--targets", "well.toml"]);
     assert_eq!(shown.code, Some(1), "{}", shown.text());
     assert!(shown.text().lines().nth(2).unwrap().contains("Source down"), "{}", shown.text());
 
