@@ -316,7 +316,9 @@ fn a_renamed_parent_is_followed_below_the_log() -> Result<()> {
         for command in [&["rows", "f.c"][..], &["undo", "--table", "f.c"]] {
             let ran = folder.run([command, &["--no-defaults", "--user=root", "--server", &place]].concat());
             assert_eq!(ran.stderr.contains(note), code == 1, "{native}: {command:?}: {}", ran.stderr);
-            assert_eq!(ran.code, Some(code), "{native}: {command:?}: {}", ran.stderr);
+            // Where they are in the log, undo names the rows of f.p that were deleted with them.
+            let expected = if command[0] == "undo" { 1 } else { code };
+            assert_eq!(ran.code, Some(expected), "{native}: {command:?}: {}", ran.stderr);
         }
     }
     Ok(())
