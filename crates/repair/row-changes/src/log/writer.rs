@@ -7,6 +7,8 @@
 //! The GTID event has the length of its transaction, so a transaction is kept until its end, in a spool: memory is bounded.
 //! The server id is 0, which no server has: no replica takes the events for its own.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
 
 use binlogz_binlog::event::{
@@ -57,11 +59,28 @@ struct Group {
     bitmaps: Vec<u8>,
     flags: u16,
     rows: Vec<u8>,
+    /// What its UPDATEs made of rows that have no key, as hashes.
+    made: HashSet<u64>,
 }
 
 impl Group {
     fn takes(&self, map: usize, flags: u16, row: &Images<'_>) -> bool {
         (self.map, self.flags, self.event_type, &*self.bitmaps) == (map, flags, row.event_type, row.bitmaps)
+            && !self.may_have_made(row)
+    }
+
+    /// Whether an UPDATE before it may have made the row that this one is to change: a server looks for all rows of an event at once if
+    /// the table has no key, and leaves such a row as it is (MySQL 8.0.33, 9.7.4).
+    fn may_have_made(&self, row: &Images<'_>) -> bool {
+        row.without_key()
+            .is_some_and(|(before, after)| after.is_none() || self.made.contains(&hash_of(before)))
+    }
+
+    fn add(&mut self, row: &Images<'_>) {
+        self.rows.extend_from_slice(row.images);
+        if let Some((_, Some(after))) = row.without_key() {
+            self.made.insert(hash_of(after));
+        }
     }
 }
 
@@ -130,10 +149,11 @@ impl<'o> LogWriter<'o> {
                     bitmaps: row.bitmaps.to_vec(),
                     flags,
                     rows: Vec::new(),
+                    made: HashSet::new(),
                 })
             }
         };
-        group.rows.extend_from_slice(row.images);
+        group.add(row);
         Ok(())
     }
 
@@ -234,10 +254,47 @@ impl<'o> LogWriter<'o> {
     }
 }
 
+fn hash_of(image: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    image.hash(&mut hasher);
+    hasher.finish()
+}
+
 fn spool() -> Spool {
     Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new())
 }
 
 fn id_of(map: usize) -> TableId {
     TableId(map as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(images: &[u8], before_size: usize, bitmaps: &'static [u8]) -> Images<'_> {
+        Images { event_type: EventType::UPDATE_ROWS, bitmaps, images, before_size }
+    }
+
+    #[test]
+    fn a_row_without_a_key_is_changed_once_in_a_statement() {
+        let mut group = Group {
+            map: 0,
+            width: 1,
+            event_type: EventType::UPDATE_ROWS,
+            bitmaps: vec![1, 1],
+            flags: 0,
+            rows: Vec::new(),
+            made: HashSet::new(),
+        };
+        group.add(&update(b"ab", 1, &[1, 1]));
+        assert!(group.takes(0, 0, &update(b"ac", 1, &[1, 1])));
+        assert!(!group.takes(0, 0, &update(b"bc", 1, &[1, 1])));
+        // With a key servers look for one row after the other.
+        assert!(group.takes(0, 0, &update(b"bc", 0, &[1, 1])));
+        assert_eq!(group.rows, b"ab");
+        // What an image lacks may make both rows one.
+        group.bitmaps = vec![3, 1];
+        assert!(!group.takes(0, 0, &update(b"xyz", 2, &[3, 1])));
+    }
 }

@@ -294,7 +294,8 @@ struct RowEvents<'w, 'o> {
 impl RowEvents<'_, '_> {
     fn row(&mut self, row: &PastAnswerRow) -> Result<(), PastError> {
         let (bitmaps, images) = self.encoder.images(row)?;
-        let row = Images { event_type: EventType::WRITE_ROWS, bitmaps: &bitmaps, images: &images };
+        let row =
+            Images { event_type: EventType::WRITE_ROWS, bitmaps: &bitmaps, images: &images, before_size: 0 };
         let map = (self.number, &*self.encoder.map);
         self.writer.row(map, &row, RowsFlags::NO_FOREIGN_KEY_CHECKS).map_err(PastError::Output)?;
         self.size += images.len();
