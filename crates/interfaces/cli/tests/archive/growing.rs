@@ -282,7 +282,7 @@ fn list_marks_the_part_of_a_log_in_use() {
     let row = |log: usize, name: &str| {
         let [size, packed] =
             ["bytes", "packed_bytes"].map(|name| grouped(field(log, name).parse::<u64>().unwrap()));
-        let time = "2026-11-21 04:37:38".to_owned();
+        let time = "2026-11-21 04:37:38 UTC".to_owned();
         vec![name.to_owned(), size, packed, time.clone(), time, field(log, "gtids")]
     };
     let ran: Ran =

@@ -417,7 +417,11 @@ fn what_does_not_fit_is_told_before_anything_is_changed() {
     fails(story.recover_from(&server, &missing, &[]), 2, "is missing between binlog.000001 and");
     fails(story.recover(&server, &["--until-gtid", &story.gtid(99_999)]), 1, "is in none of the logs");
     fails(story.recover(&server, &["--until-datetime", "@4000000000"]), 1, "end before that time");
-    fails(story.recover(&server, &["--until-datetime", "some day"]), 2, "--until-datetime: \"some day\"");
+    fails(
+        story.recover(&server, &["--until-datetime", "some day"]),
+        2,
+        "invalid value 'some day' for '--until-datetime",
+    );
     // An account without rights.
     server.sql("SET sql_log_bin = 0; CREATE USER weak IDENTIFIED BY 'weak'; GRANT SELECT ON performance_schema.* TO weak").unwrap();
     let weak = |password: &str| {
