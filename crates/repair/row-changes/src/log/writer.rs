@@ -272,7 +272,7 @@ fn id_of(map: usize) -> TableId {
 mod tests {
     use super::*;
 
-    fn update(images: &[u8], before_size: usize, bitmaps: &'static [u8]) -> Images<'_> {
+    fn update(images: &'static [u8], before_size: usize, bitmaps: &'static [u8]) -> Images<'static> {
         Images { event_type: EventType::UPDATE_ROWS, bitmaps, images, before_size }
     }
 
