@@ -153,7 +153,7 @@ fn local(time: u64) -> (String, String) {
     (time.strftime("%Y-%m-%d").to_string(), time.strftime("%H:%M:%S").to_string())
 }
 
-/// What the zone of the process is called then.
+/// The name of the process's zone at that time.
 fn zone_at(time: u64) -> String {
     let timestamp = Timestamp::from_microsecond(i64::try_from(time).unwrap_or(i64::MAX)).unwrap_or_default();
     Zone::of_process().local(timestamp).1

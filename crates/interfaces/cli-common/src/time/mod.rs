@@ -93,7 +93,7 @@ enum LocalRule {
     Mysqlbinlog,
 }
 
-/// What relative times are relative to: one moment for a whole run.
+/// Now, for times such as `-1h`: the same moment for a whole run.
 #[derive(Debug, Clone, Copy)]
 struct PresentMoment<'z> {
     timestamp: Timestamp,

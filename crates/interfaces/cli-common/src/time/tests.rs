@@ -22,7 +22,7 @@ fn in_zone(text: &str, zone: &Zone, rule: LocalRule) -> Result<i64, NoTime> {
     read(text, now, rule).map(GivenTime::microseconds)
 }
 
-/// What it is in UTC, to the microsecond.
+/// The moment in UTC, to the microsecond.
 fn in_berlin(text: &str) -> String {
     match in_zone(text, &Zone::named("Europe/Berlin"), LocalRule::Exact) {
         Ok(microseconds) => Timestamp::from_microsecond(microseconds).unwrap().to_string(),

@@ -18,7 +18,7 @@ pub(super) enum WrittenZone<'t> {
     /// None: that of the process.
     Local,
     Offset(Offset),
-    /// What the zone of the process is called at that time.
+    /// The name of the process's zone at that time.
     Named(&'t str),
 }
 

@@ -54,7 +54,7 @@ impl IncidentWords {
     pub(super) fn read_errors(errors: ChildStderr) -> JoinHandle<Vec<String>> {
         thread::spawn(move || {
             let lines = BufReader::new(errors).lines().map_while(std::result::Result::ok);
-            // What is said beyond this is read, so that the program ends.
+            // The rest is read too: a program whose output nobody reads would never end.
             let mut told = Vec::new();
             for line in lines {
                 if told.len() <= NOTES_MAX {
@@ -235,14 +235,14 @@ fn read_script(out: impl Read + Send + 'static) -> JoinHandle<(Vec<String>, Stri
     })
 }
 
-/// What the commands are about.
+/// The transaction that the commands take back or lead to.
 pub(super) struct IncidentPlace<'p> {
     pub(super) gtid: Gtid,
     /// The transaction before it.
     pub(super) previous: Option<Gtid>,
     /// When it was committed, in microseconds since 1970, if the log tells.
     pub(super) time: Option<u64>,
-    /// Its tables: database and name.
+    /// The tables that it changed, each by database and name.
     pub(super) tables: Vec<(String, String)>,
     pub(super) has_rows: bool,
     /// The logs, as they were given.
