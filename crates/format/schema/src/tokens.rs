@@ -6,7 +6,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer, TokenizerError, Word};
 
 /// Removes the marks of `/*!80023 … */`, so that the text inside counts, as it does for a server.
-pub(crate) fn without_version_comments(text: &str) -> String {
+pub fn without_version_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, comment)) = rest.split_once("/*!") {

@@ -3,6 +3,7 @@
 //! DDL is always logged as text. Changes of rows are, where `binlog_format` is STATEMENT or MIXED: of these only DELETE and UPDATE
 //! without WHERE are told from their words, since how many rows they changed is in no log.
 
+use binlogz_schema::without_version_comments;
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
@@ -260,23 +261,6 @@ impl StatementTokens {
         }
         tables
     }
-}
-
-/// Removes the marks of `/*!80023 … */`: servers run what is inside.
-fn without_version_comments(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, comment)) = rest.split_once("/*!") {
-        plain.push_str(before);
-        let comment = comment.trim_start_matches(|c: char| c.is_ascii_digit());
-        let (inside, after) = comment.split_once("*/").unwrap_or((comment, ""));
-        plain.push(' ');
-        plain.push_str(inside);
-        plain.push(' ');
-        rest = after;
-    }
-    plain.push_str(rest);
-    plain
 }
 
 #[cfg(test)]
