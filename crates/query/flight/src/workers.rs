@@ -708,8 +708,9 @@ mod tests {
         stat.rsplit_once(") ")?.1.split(' ').nth(16)?.parse().ok()
     }
 
-    /// Workers with one turn that never do anything. The folder is that of their engine.
-    fn silent_workers(temporary: &Path) -> Arc<Workers> {
+    /// Workers with one turn that never do anything, and their engine, which mustn't be dropped where something is awaited. The
+    /// folder is the engine's.
+    fn silent_workers(temporary: &Path) -> (Arc<Workers>, QueryEngine) {
         let log = fs::read_dir(SAMPLES).unwrap().map(|entry| entry.unwrap().path());
         let log = log.filter(|path| path.extension().is_some_and(|end| end == "000001")).take(1);
         let limits = StatementLimits {
@@ -727,7 +728,7 @@ mod tests {
             environment: Vec::new(),
             is_for_one: false,
         };
-        Workers::new(command, limits, engine.queries(), Arc::new(|_: &str| {}))
+        (Workers::new(command, limits, engine.queries(), Arc::new(|_: &str| {})), engine)
     }
 
     /// A worker with a statement.
@@ -743,8 +744,8 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         // One thread: what is spawned doesn't run before this test waits.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (workers, _engine) = silent_workers(temporary.path());
         runtime.block_on(async {
-            let workers = silent_workers(temporary.path());
             let taken = taken_worker(&workers).await;
             let process = taken.worker.as_ref().unwrap().seat.process;
             // Its client leaves.
@@ -763,8 +764,8 @@ mod tests {
     fn a_long_statement_has_a_lower_priority_and_its_worker_no_other_one() {
         let temporary = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (workers, _engine) = silent_workers(temporary.path());
         runtime.block_on(async {
-            let workers = silent_workers(temporary.path());
             let own = nice_of(std::process::id()).unwrap();
             let mut taken = taken_worker(&workers).await;
             let process = taken.worker.as_ref().unwrap().seat.process;
