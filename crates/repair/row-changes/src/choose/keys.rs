@@ -6,7 +6,7 @@ use binlogz_schema::SchemaFile;
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
 use super::RowSelection;
-use super::condition::{literal, side_of};
+use super::literals::{literal, side_of};
 use super::scalar::Scalar;
 
 /// The keys wanted of a table.

@@ -1,8 +1,12 @@
 //! Chooses transactions and rows by everything that a user may choose by.
 
+mod collations;
 mod condition;
+mod decision;
 mod grammar;
 mod keys;
+mod literals;
+mod numbers;
 mod passed;
 mod proof;
 mod scalar;
