@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::{ColumnKind, Row, RowImage};
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, ValueWithSpan};
 
 use super::collations::{is_hex_of_another_text, is_of_ascii, meet_by_rule};
 use super::condition::{Condition, ConditionError};
@@ -62,87 +62,98 @@ impl<'a> RowDecision<'_, 'a> {
             Expr::IsFalse(expr) => Some(self.is_true(expr)? == Some(false)),
             Expr::IsNotTrue(expr) => Some(self.is_true(expr)? != Some(true)),
             Expr::IsNotFalse(expr) => Some(self.is_true(expr)? != Some(false)),
-            Expr::InList { expr, list, negated } => {
-                let value = self.scalar(expr)?;
-                self.prove_list(expr, list)?;
-                let mut found = Some(false);
-                // Of a longer list no number is made a year.
-                let is_single = list.len() == 1;
-                for item in list {
-                    let item_value = match is_single {
-                        true => self.beside(expr, item)?,
-                        false if is_hex(item) => self.beside_hex(expr, self.scalar(item)?)?,
-                        false => self.scalar(item)?,
-                    };
-                    self.prove((expr, &value), (item, &item_value), false)?;
-                    match value.compare(&item_value) {
-                        Some(order) if order.is_eq() => {
-                            found = Some(true);
-                            break;
-                        }
-                        Some(_) => {}
-                        None => found = None,
-                    }
-                }
-                found.map(|is| is != *negated)
-            }
+            Expr::InList { expr, list, negated } => self.is_in(expr, list)?.map(|is| is != *negated),
             Expr::Between { expr, negated, low, high } => {
-                let value = self.scalar(expr)?;
-                let bounds = (self.beside(expr, low)?, self.beside(expr, high)?);
-                let exprs = [&**expr, low, high];
-                if self.have_collations(&exprs) {
-                    return Err(doubtful(expr, Doubt::Collations));
-                }
-                let is_plain = !exprs.into_iter().any(is_hex);
-                // A NULL has its column's type, by which the others are compared.
-                let kinds = exprs.map(|expr| self.kind(expr));
-                let are_null = [&value, &bounds.0, &bounds.1].map(|value| *value == Scalar::Null);
-                let has_null = |is: fn(ColumnKind) -> bool| {
-                    are_null.into_iter().zip(kinds).any(|(is_null, kind)| is_null && kind.is_some_and(is))
-                };
-                let nulls = (has_null(is_numeric), has_null(|kind| !is_numeric(kind)));
-                // With a column for a bound the server doesn't compare a YEAR as a number.
-                if kinds.contains(&Some(ColumnKind::Year))
-                    && ![low, high].into_iter().all(|bound| is_number(bound))
-                {
-                    return Err(doubtful(expr, Doubt::Year));
-                }
-                let (value, bounds) =
-                    bounded(value, bounds, nulls, is_plain).map_err(|doubt| doubtful(low, doubt))?;
-                self.prove((expr, &value), (low, &bounds.0), true)?;
-                self.prove((expr, &value), (high, &bounds.1), true)?;
-                let low = value.compare(&bounds.0).map(|order| order.is_ge());
-                let high = value.compare(&bounds.1).map(|order| order.is_le());
-                match (low, high) {
-                    (Some(false), _) | (_, Some(false)) => Some(*negated),
-                    (Some(true), Some(true)) => Some(!negated),
-                    _ => None,
-                }
+                self.is_between(expr, low, high)?.map(|is| is != *negated)
             }
             Expr::Like { negated, expr, pattern, escape_char, .. } => {
-                let (value, pattern) = (self.shown(expr)?, self.scalar(pattern)?);
-                let escape = match escape_char {
-                    Some(literal_value) => literal_text(literal_value).and_then(|text| text.chars().next()),
-                    None => Some('\\'),
-                };
-                liked(&value, &pattern, escape).map_err(|doubt| doubtful(expr, doubt))?;
-                let both = value.text().zip(pattern.text());
-                both.map(|((text, rule), (pattern, _))| is_like(&text, &pattern, escape, rule) != *negated)
+                self.is_like(expr, pattern, escape_char.as_ref())?.map(|is| is != *negated)
             }
-            // A value alone: true unless it is 0.
-            other => {
-                let value = self.scalar(other)?;
-                let zero = Scalar::Number(Cow::Borrowed("0"));
-                match &value {
-                    Scalar::Clock(clock) => {
-                        return is_not_zero(clock).map(Some).map_err(|doubt| doubtful(other, doubt));
-                    }
-                    Scalar::Moment(seconds, micros) => return Ok(Some((*seconds, *micros) != (0, 0))),
-                    _ => {}
-                }
-                value.compare(&zero).map(|order| order.is_ne())
-            }
+            other => self.is_not_zero(other)?,
         })
+    }
+
+    /// Whether a value is in a list.
+    fn is_in(&self, expr: &Expr, list: &[Expr]) -> Result<Option<bool>, ConditionError> {
+        let value = self.scalar(expr)?;
+        self.prove_list(expr, list)?;
+        let mut has_null = false;
+        // Of a longer list no number is made a year.
+        let is_single = list.len() == 1;
+        for item in list {
+            let item_value = match is_single {
+                true => self.beside(expr, item)?,
+                false if is_hex(item) => self.beside_hex(expr, self.scalar(item)?)?,
+                false => self.scalar(item)?,
+            };
+            self.prove((expr, &value), (item, &item_value), false)?;
+            match value.compare(&item_value) {
+                Some(order) if order.is_eq() => return Ok(Some(true)),
+                Some(_) => {}
+                None => has_null = true,
+            }
+        }
+        Ok((!has_null).then_some(false))
+    }
+
+    /// Whether a value lies between two bounds.
+    fn is_between(&self, expr: &Expr, low: &Expr, high: &Expr) -> Result<Option<bool>, ConditionError> {
+        let value = self.scalar(expr)?;
+        let bounds = (self.beside(expr, low)?, self.beside(expr, high)?);
+        let exprs = [expr, low, high];
+        if self.have_collations(&exprs) {
+            return Err(doubtful(expr, Doubt::Collations));
+        }
+        let is_plain = !exprs.into_iter().any(is_hex);
+        // A NULL has its column's type, by which the others are compared.
+        let kinds = exprs.map(|expr| self.kind(expr));
+        let are_null = [&value, &bounds.0, &bounds.1].map(|value| *value == Scalar::Null);
+        let has_null = |is: fn(ColumnKind) -> bool| {
+            are_null.into_iter().zip(kinds).any(|(is_null, kind)| is_null && kind.is_some_and(is))
+        };
+        let nulls = (has_null(is_numeric), has_null(|kind| !is_numeric(kind)));
+        // With a column for a bound the server doesn't compare a YEAR as a number.
+        if kinds.contains(&Some(ColumnKind::Year)) && ![low, high].into_iter().all(is_number) {
+            return Err(doubtful(expr, Doubt::Year));
+        }
+        let (value, bounds) =
+            bounded(value, bounds, nulls, is_plain).map_err(|doubt| doubtful(low, doubt))?;
+        self.prove((expr, &value), (low, &bounds.0), true)?;
+        self.prove((expr, &value), (high, &bounds.1), true)?;
+        let is_above_low = value.compare(&bounds.0).map(|order| order.is_ge());
+        let is_below_high = value.compare(&bounds.1).map(|order| order.is_le());
+        Ok(match (is_above_low, is_below_high) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        })
+    }
+
+    /// Whether a value's text is like a pattern.
+    fn is_like(
+        &self,
+        expr: &Expr,
+        pattern: &Expr,
+        escape: Option<&ValueWithSpan>,
+    ) -> Result<Option<bool>, ConditionError> {
+        let shown = self.shown(expr)?;
+        let pattern_value = self.scalar(pattern)?;
+        let escape_letter = match escape {
+            Some(letter) => literal_text(letter).and_then(|text| text.chars().next()),
+            None => Some('\\'),
+        };
+        liked(&shown, &pattern_value, escape_letter).map_err(|doubt| doubtful(expr, doubt))?;
+        let both = shown.text().zip(pattern_value.text());
+        Ok(both.map(|((text, rule), (pattern, _))| is_like(&text, &pattern, escape_letter, rule)))
+    }
+
+    /// Whether a value alone is true: it is unless it is 0.
+    fn is_not_zero(&self, expr: &Expr) -> Result<Option<bool>, ConditionError> {
+        match &self.scalar(expr)? {
+            Scalar::Clock(clock) => is_not_zero(clock).map(Some).map_err(|doubt| doubtful(expr, doubt)),
+            Scalar::Moment(seconds, micros) => Ok(Some((*seconds, *micros) != (0, 0))),
+            value => Ok(value.compare(&Scalar::Number(Cow::Borrowed("0"))).map(|order| order.is_ne())),
+        }
     }
 
     /// AND, which one false side decides, or OR, which one true side decides: even where the log lacks what the other needs.
