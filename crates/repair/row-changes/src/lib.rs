@@ -4,9 +4,9 @@
 //! digest   digests of keys and values
 //! owned_gtids  GTIDs of transactions that are being committed
 //! text_values  values as a row has them, from their texts
-//! cells    the columns of a row image as bytes
 //! table    what is known of a table: its map in the log, a schema file, a server
 //! choose   which transactions and rows
+//! record   rows and what belongs to them, as bytes in spools
 //! sql      a row's images as a statement, values as literals
 //! pass     one pass over logs on all cores: chosen rows, in order, with their transactions
 //! log      a row's images as a row event has them, the events of a binary log
@@ -22,7 +22,6 @@
 
 mod apply;
 mod cascade;
-mod cells;
 mod choose;
 mod digest;
 mod images;
@@ -31,6 +30,7 @@ mod log;
 mod owned_gtids;
 mod pass;
 mod past;
+mod record;
 mod script;
 mod sql;
 mod table;

@@ -14,9 +14,10 @@ use super::session::ServerPosition;
 use super::{ApplyError, NOTHING_YET};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search, StatementAt,
+    ChoiceListener, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
     TransactionEnding, read_log,
 };
+use crate::record::RowAt;
 use crate::table::{Structure, WrittenTable};
 
 /// The GTIDs of the transactions that this session committed, in order; `None` for those without.

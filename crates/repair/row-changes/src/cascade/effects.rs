@@ -1,40 +1,22 @@
 //! The effects of changed parents on their children, in the order of the log, until the script asks for them.
-//!
-//! ```text
-//! size field
-//!    4 size         of what follows
-//!   32 place        log, offset, index in the payload (u64::MAX: in none), row, of the parent's row: u64 each
-//!    4 constraint
-//!    1 kind         0 a parent's row met the constraint; 1 a child
-//!      of a child: 4 layout · 1 flags · n what the renderer wrote
-//! ```
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 
 use binlogz_figures::counted;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::family::{Constraint, Family};
-use crate::pass::{FollowedTransaction, RowAt, RowFlags, broken};
+use crate::pass::FollowedTransaction;
+use crate::record::{EffectRecord, RecordReader, RowAt, RowFlags, RowPlace, broken};
 use crate::table::Structure;
 
 /// Memory for effects; the rest goes to a temporary file.
 const EFFECTS_MEMORY: usize = 8 << 20;
 
-/// Where a row stands: log, offset of the event or its payload, index in the payload, row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RowPlace {
-    log: u64,
-    offset: u64,
-    inside: u64,
-    row: u64,
-}
-
-impl RowPlace {
-    pub(crate) fn of(transaction: &FollowedTransaction, row: &RowAt<'_>) -> Self {
-        let inside = row.inside.unwrap_or(u64::MAX);
-        RowPlace { log: transaction.log_number, offset: row.offset, inside, row: row.row }
-    }
+/// Where a row stands.
+pub(crate) fn row_place(transaction: &FollowedTransaction, row: &RowAt<'_>) -> RowPlace {
+    let inside = row.inside.unwrap_or(u64::MAX);
+    RowPlace { log: transaction.log_number, offset: row.offset, inside, row: row.row }
 }
 
 /// A table's layout in the log, which a child's rows are written with.
@@ -56,7 +38,7 @@ impl Effects {
 
     /// A parent's row met a constraint.
     pub(super) fn meet(&mut self, place: RowPlace, constraint: usize) -> io::Result<()> {
-        self.put(place, constraint, &[&[0]])
+        EffectRecord { place, constraint, child: None }.put(&mut self.0)
     }
 
     /// A child's row, as it was rendered.
@@ -66,23 +48,9 @@ impl Effects {
         layout: usize,
         (flags, text): (u8, &[u8]),
     ) -> io::Result<()> {
-        self.put(place, constraint, &[&[1], &(layout as u32).to_le_bytes(), &[flags], text])
-    }
-
-    fn put(&mut self, place: RowPlace, constraint: usize, parts: &[&[u8]]) -> io::Result<()> {
-        let RowPlace { log, offset, inside, row } = place;
-        let size = PLACE_SIZE + 4 + parts.iter().map(|part| part.len()).sum::<usize>();
-        let size = u32::try_from(size).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
-        self.0.append(&size.to_le_bytes())?;
-        for number in [log, offset, inside, row] {
-            self.0.append(&number.to_le_bytes())?;
-        }
-        self.0.append(&(constraint as u32).to_le_bytes())?;
-        parts.iter().try_for_each(|part| self.0.append(part))
+        EffectRecord { place, constraint, child: Some((layout, flags, text)) }.put(&mut self.0)
     }
 }
-
-const PLACE_SIZE: usize = 32;
 
 /// How much is known about the effects of a constraint.
 #[derive(Debug, Clone, Default)]
@@ -108,9 +76,9 @@ pub(crate) struct Child<'c> {
 
 /// All effects, read along with the log.
 pub(crate) struct Cascades {
-    reader: BufReader<SpoolBytes>,
-    /// The next effect, if it was read.
-    next: Option<Vec<u8>>,
+    reader: RecordReader<SpoolBytes>,
+    /// The kind and the content of the next effect, if it was read.
+    next: Option<(u8, Vec<u8>)>,
     layouts: Vec<CascadeLayout>,
     constraints: Vec<Constraint>,
     known: Vec<ConstraintKnowledge>,
@@ -140,7 +108,7 @@ impl Cascades {
         known: Vec<ConstraintKnowledge>,
     ) -> Self {
         let tallies = vec![(0, 0); family.constraints.len()];
-        let reader = BufReader::new(SpoolBytes { spool: effects.0, offset: 0 });
+        let reader = RecordReader::new(SpoolBytes { spool: effects.0, offset: 0 });
         Cascades { reader, next: None, layouts, constraints: family.constraints, known, tallies }
     }
 
@@ -151,10 +119,10 @@ impl Cascades {
         place: RowPlace,
         take: &mut dyn FnMut(&Child<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        while let Some(record) = self.take_next()? {
-            let effect = Effect::read(&record).ok_or_else(broken)?;
+        while let Some((kind, content)) = self.take_next()? {
+            let effect = EffectRecord::read(kind, &content)?;
             if effect.place > place {
-                self.next = Some(record);
+                self.next = Some((kind, content));
                 return Ok(());
             }
             if effect.place < place {
@@ -181,18 +149,11 @@ impl Cascades {
         Ok(())
     }
 
-    fn take_next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if let Some(record) = self.next.take() {
-            return Ok(Some(record));
+    fn take_next(&mut self) -> io::Result<Option<(u8, Vec<u8>)>> {
+        match self.next.take() {
+            Some(next) => Ok(Some(next)),
+            None => Ok(self.reader.next()?.map(|(kind, content)| (kind, content.to_vec()))),
         }
-        if io::BufRead::fill_buf(&mut self.reader)?.is_empty() {
-            return Ok(None);
-        }
-        let mut size = [0; 4];
-        self.reader.read_exact(&mut size)?;
-        let mut record = vec![0; u32::from_le_bytes(size) as usize];
-        self.reader.read_exact(&mut record)?;
-        Ok(Some(record))
     }
 
     /// The effects that can't be found, a line for each foreign key.
@@ -215,36 +176,5 @@ impl Cascades {
             )
         })
         .collect()
-    }
-}
-
-/// An effect as it was kept.
-struct Effect<'b> {
-    place: RowPlace,
-    constraint: usize,
-    /// Layout, flags, text.
-    child: Option<(usize, u8, &'b [u8])>,
-}
-
-impl<'b> Effect<'b> {
-    fn read(bytes: &'b [u8]) -> Option<Self> {
-        let mut rest = bytes;
-        let mut number = || {
-            let (number, after) = rest.split_first_chunk()?;
-            rest = after;
-            Some(u64::from_le_bytes(*number))
-        };
-        let place = RowPlace { log: number()?, offset: number()?, inside: number()?, row: number()? };
-        let (constraint, rest) = rest.split_first_chunk()?;
-        let (kind, rest) = rest.split_first()?;
-        let child = match kind {
-            0 => None,
-            _ => {
-                let (layout, rest) = rest.split_first_chunk()?;
-                let (flags, text) = rest.split_first()?;
-                Some((u32::from_le_bytes(*layout) as usize, *flags, text))
-            }
-        };
-        Some(Effect { place, constraint: u32::from_le_bytes(*constraint) as usize, child })
     }
 }

@@ -1,12 +1,4 @@
 //! A pass over the logs that follows the rows of children, and makes the effects that changes of their parents had.
-//!
-//! For each row of the family, a worker writes:
-//!
-//! ```text
-//! size field
-//!    1 operation   0 insert, 1 update, 2 delete
-//!      images      before and after the change, as far as there are, see cells.rs
-//! ```
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -19,15 +11,15 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{ReferentialRule, SchemaFile};
 
-use super::effects::{CascadeLayout, Cascades, ConstraintKnowledge, Effects, RowPlace};
+use super::effects::{CascadeLayout, Cascades, ConstraintKnowledge, Effects, row_place};
 use super::family::{Constraint, Family, FamilyError};
 use super::rows::{ChildRows, Reference, RowId, values};
-use crate::cells::{ImageCells, cells_of, push_cells, read_cells};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowFlags, RowRendering,
-    Search, StatementAt, StatementWords, TransactionEnding, broken, read_log, schema_of_kept,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
+    StatementWords, TransactionEnding, read_log,
 };
+use crate::record::{ImageCells, RowAt, RowFlags, RowImages, RowPlace, cells_of, read_cells, schema_of_kept};
 use crate::table::{Structure, WrittenTable};
 
 /// The most generations that InnoDB goes down, and one more.
@@ -87,10 +79,9 @@ impl Renderer for AsCells {
         row: &Row<'_, '_>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
-        out.push(operation as u8);
-        for image in [row.before, row.after].into_iter().flatten() {
-            push_cells(out, &cells_of(&image, table.schema.columns().len()));
-        }
+        let [before, after] =
+            [row.before, row.after].map(|image| Some(cells_of(&image?, table.schema.columns().len())));
+        RowImages { operation, before, after }.push(out);
         RowRendering::Text(0)
     }
 
@@ -215,7 +206,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         };
         let mut merged = after.cloned();
         if let Some((id, kept)) = &earlier {
-            let (cells, _) = read_cells(&kept.cells).ok_or_else(broken)?;
+            let cells = read_cells(&kept.cells)?;
             let references = self.references_of(kept.layout);
             self.rows.remove(*id, &references, &cells);
             if kept.count > 1 {
@@ -251,7 +242,7 @@ impl<'o, R: Renderer> Families<'o, R> {
     /// Removes a row whose key comes again.
     fn replace(&mut self, id: RowId, has_key: bool) -> io::Result<()> {
         if has_key && let Some(kept) = self.rows.load(id)? {
-            let (cells, _) = read_cells(&kept.cells).ok_or_else(broken)?;
+            let cells = read_cells(&kept.cells)?;
             let references = self.references_of(kept.layout);
             self.rows.remove(id, &references, &cells);
         }
@@ -318,7 +309,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         depth: usize,
     ) -> io::Result<()> {
         let Some(kept) = self.rows.load(id)? else { return Ok(()) };
-        let (cells, _) = read_cells(&kept.cells).ok_or_else(broken)?;
+        let cells = read_cells(&kept.cells)?;
         let references = self.references_of(kept.layout);
         let Some((_, columns)) = references.iter().find(|(own, _)| *own == number).cloned() else {
             return Ok(());
@@ -453,18 +444,11 @@ impl<R: Renderer> ChoiceListener for Families<'_, R> {
             return Ok(());
         }
         self.changed.insert(table);
-        let (operation, rest) = row.text.split_first().ok_or_else(broken)?;
-        let (first, rest) = read_cells(rest).ok_or_else(broken)?;
-        let second = if rest.is_empty() { None } else { Some(read_cells(rest).ok_or_else(broken)?.0) };
-        let (before, after) = match *operation {
-            operation if operation == Operation::Insert as u8 => (None, Some(first)),
-            operation if operation == Operation::Delete as u8 => (Some(first), None),
-            _ => (Some(first), second),
-        };
+        let RowImages { before, after, .. } = RowImages::read(row.text)?;
         let is_below =
             !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
         if let Some(before) = before.as_ref().filter(|_| is_below) {
-            self.reach((RowPlace::of(transaction, row), layout), before, after.as_ref(), 0)?;
+            self.reach((row_place(transaction, row), layout), before, after.as_ref(), 0)?;
         }
         self.follow(layout, before.as_ref(), after.as_ref())
     }

@@ -17,6 +17,6 @@ mod family;
 mod find;
 mod rows;
 
-pub(crate) use effects::{Cascades, RowPlace};
+pub(crate) use effects::{Cascades, row_place};
 pub use family::FamilyError;
 pub(crate) use find::EffectFinder;

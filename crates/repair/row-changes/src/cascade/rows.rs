@@ -3,13 +3,12 @@
 //! Images are kept in a spool. In memory are only digests: about 100 bytes for each row.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Read};
+use std::io;
 
 use binlogz_binlog::row::CellContent;
-use binlogz_payload::{Spool, SpoolMemory};
 
-use crate::cells::{ImageCells, push_cells};
 use crate::digest::Digests;
+use crate::record::{CellSpool, ImageCells, SpooledImage};
 
 /// Memory for images; the rest goes to a temporary file.
 const IMAGES_MEMORY: usize = 16 << 20;
@@ -22,8 +21,7 @@ pub(super) type Reference = (usize, Vec<usize>);
 
 #[derive(Debug, Clone, Copy)]
 struct KeptSpan {
-    start: u64,
-    size: u32,
+    image: SpooledImage,
     /// Rows that are equal, of a table without a key.
     count: u32,
     /// The layout of its image, a number that the caller gave.
@@ -33,30 +31,28 @@ struct KeptSpan {
 /// The rows of children as they are at a place in the log: a spool with the last image of each, and digests in memory to
 /// find it.
 pub(super) struct ChildRows {
-    images: Spool,
+    images: CellSpool,
     rows: HashMap<RowId, KeptSpan>,
     /// The parents that a row refers to, by a digest of constraint and values.
     references: BTreeSet<(u128, RowId)>,
     digests: Digests,
-    bytes: Vec<u8>,
 }
 
 /// A row that was kept.
 pub(super) struct CascadeRow {
     pub(super) layout: usize,
     pub(super) count: u32,
-    /// As [`push_cells`] writes them.
+    /// For [`read_cells`](crate::record::read_cells).
     pub(super) cells: Vec<u8>,
 }
 
 impl ChildRows {
     pub(super) fn new() -> Self {
         ChildRows {
-            images: Spool::new(&SpoolMemory::new(IMAGES_MEMORY), Vec::new()),
+            images: CellSpool::new(IMAGES_MEMORY),
             rows: HashMap::new(),
             references: BTreeSet::new(),
             digests: Digests::default(),
-            bytes: Vec::new(),
         }
     }
 
@@ -88,17 +84,10 @@ impl ChildRows {
         cells: &ImageCells<'_>,
         count: u32,
     ) -> io::Result<()> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.clear();
-        push_cells(&mut bytes, cells);
-        let start = self.images.size();
-        let appended = self.images.append(&bytes);
-        let size = bytes.len() as u32;
-        self.bytes = bytes;
-        appended?;
+        let image = self.images.put(cells)?;
         let before = self.rows.get(&id).map_or(0, |kept| kept.count);
         let count = before.saturating_add(count);
-        self.rows.insert(id, KeptSpan { start, size, count, layout: layout as u32 });
+        self.rows.insert(id, KeptSpan { image, count, layout: layout as u32 });
         for reference in self.references_of(references, cells) {
             self.references.insert((reference, id));
         }
@@ -107,8 +96,7 @@ impl ChildRows {
 
     pub(super) fn load(&self, id: RowId) -> io::Result<Option<CascadeRow>> {
         let Some(kept) = self.rows.get(&id) else { return Ok(None) };
-        let mut cells = Vec::with_capacity(kept.size as usize);
-        self.images.reader(kept.start..kept.start + u64::from(kept.size)).read_to_end(&mut cells)?;
+        let cells = self.images.load(kept.image)?;
         Ok(Some(CascadeRow { layout: kept.layout as usize, count: kept.count, cells }))
     }
 
@@ -125,7 +113,7 @@ impl ChildRows {
         let digest = self.digests.of((constraint, values));
         let found = self.references.range((digest, 0)..=(digest, RowId::MAX));
         let mut found: Vec<RowId> = found.map(|(_, id)| *id).collect();
-        found.sort_by_key(|id| self.rows.get(id).map(|kept| kept.start));
+        found.sort_by_key(|id| self.rows.get(id).map(|kept| kept.image.start));
         found
     }
 
@@ -180,7 +168,7 @@ mod tests {
         assert_eq!(left, [rows.id(0, Some(&[0]), &two).unwrap()]);
         let kept = rows.load(left[0]).unwrap().unwrap();
         assert_eq!((kept.layout, kept.count), (5, 1));
-        assert_eq!(crate::cells::read_cells(&kept.cells).unwrap().0, two);
+        assert_eq!(crate::record::read_cells(&kept.cells).unwrap(), two);
         rows.forget(|layout| layout == 5);
         assert_eq!((rows.children(3, &[b"p"]), rows.rows.len()), (vec![], 0));
         assert_eq!(rows.id(0, Some(&[0]), &vec![None, value(b"p")]), None);

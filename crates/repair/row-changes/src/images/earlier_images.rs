@@ -3,13 +3,12 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, Read};
+use std::io;
 
 use binlogz_binlog::row::CellContent;
-use binlogz_payload::{Spool, SpoolMemory};
 
-use crate::cells::{ImageCells, push_cells};
 use crate::digest::Digests;
+use crate::record::{CellSpool, ImageCells, SpooledImage};
 use crate::table::Structure;
 
 /// Memory for images; the rest goes to a temporary file.
@@ -25,10 +24,9 @@ pub(super) type RowNumber = u64;
 
 /// The rows of tables at a place of the logs.
 pub(super) struct EarlierImages {
-    images: Spool,
+    images: CellSpool,
     pub(super) tables: Vec<EarlierRows>,
     count: usize,
-    bytes: Vec<u8>,
 }
 
 /// The rows of a table.
@@ -47,8 +45,7 @@ pub(super) struct EarlierRows {
 /// Where a row's image is.
 #[derive(Debug, Clone, Copy)]
 struct ImageSpan {
-    start: u64,
-    size: u32,
+    cells: SpooledImage,
     row: RowNumber,
     /// Whether the INSERT of the row was seen, so that what isn't known is what that left out.
     is_inserted: bool,
@@ -56,7 +53,7 @@ struct ImageSpan {
 
 /// A row's image as it was kept.
 pub(super) struct EarlierImage {
-    /// As [`push_cells`] writes them.
+    /// For [`read_cells`](crate::record::read_cells).
     pub(super) cells: Vec<u8>,
     /// Where it stands among all that were kept.
     pub(super) start: u64,
@@ -66,12 +63,7 @@ pub(super) struct EarlierImage {
 
 impl EarlierImages {
     pub(super) fn new() -> Self {
-        EarlierImages {
-            images: Spool::new(&SpoolMemory::new(IMAGES_MEMORY), Vec::new()),
-            tables: Vec::new(),
-            count: 0,
-            bytes: Vec::new(),
-        }
+        EarlierImages { images: CellSpool::new(IMAGES_MEMORY), tables: Vec::new(), count: 0 }
     }
 
     /// The number of a table, which is new or not.
@@ -102,15 +94,13 @@ impl EarlierImages {
 
     /// The end of all images that were kept: what is kept from now on begins here or later.
     pub(super) fn end(&self) -> u64 {
-        self.images.size()
+        self.images.end()
     }
 
     pub(super) fn load(&self, table: usize, key: KeyDigest) -> io::Result<Option<EarlierImage>> {
         let span = self.tables.get(table).and_then(|rows| rows.rows.get(&key));
-        let Some(&ImageSpan { start, size, row, is_inserted }) = span else { return Ok(None) };
-        let mut cells = Vec::with_capacity(size as usize);
-        self.images.reader(start..start + u64::from(size)).read_to_end(&mut cells)?;
-        Ok(Some(EarlierImage { cells, start, row, is_inserted }))
+        let Some(&ImageSpan { cells, row, is_inserted }) = span else { return Ok(None) };
+        Ok(Some(EarlierImage { cells: self.images.load(cells)?, start: cells.start, row, is_inserted }))
     }
 
     /// The keys of these rows, as far as they are in the table, in the order of their numbers.
@@ -142,11 +132,7 @@ impl EarlierImages {
             rows.is_full = true;
             return Ok(true);
         }
-        self.bytes.clear();
-        push_cells(&mut self.bytes, cells);
-        let span = ImageSpan { start: self.images.size(), size: self.bytes.len() as u32, row, is_inserted };
-        self.images.append(&self.bytes)?;
-        entry.insert_entry(span);
+        entry.insert_entry(ImageSpan { cells: self.images.put(cells)?, row, is_inserted });
         self.count += usize::from(!is_there);
         Ok(!is_there)
     }
@@ -196,7 +182,7 @@ mod tests {
         assert!(images.put(table, 7, &one, (1, true)).unwrap());
         assert!(!images.put(table, 7, &two, (2, false)).unwrap());
         let found = images.load(table, 7).unwrap().unwrap();
-        assert_eq!(crate::cells::read_cells(&found.cells).unwrap().0, two);
+        assert_eq!(crate::record::read_cells(&found.cells).unwrap(), two);
         assert_eq!((found.row, found.is_inserted, images.count), (2, false, 1));
         assert_eq!(images.keys_of(table, &BTreeSet::from([1, 2])), [7]);
         assert!(images.keys_of(table, &BTreeSet::from([1])).is_empty());

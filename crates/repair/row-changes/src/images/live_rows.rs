@@ -9,21 +9,19 @@
 //! ```
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io;
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::Cell;
-use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{DefinedColumn, DefinedTable};
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::defaults::DefaultCell;
 use super::earlier_images::{EarlierImages, KeyDigest, RowNumber, key_digest};
 use super::live_values::{live_cell, live_expression};
-use crate::cells::{ImageCells, push_cells, read_cells};
 use crate::digest::Digests;
 use crate::owned_gtids::without_owners;
-use crate::pass::broken;
+use crate::record::{CellSpool, ImageCells, SpooledImage, read_cells};
 use crate::sql::literal::push_equal;
 use crate::sql::text::push_quoted;
 use crate::table::{TableColumn, WrittenTable};
@@ -39,9 +37,9 @@ const NOTHING_TOLD: &str = "nor does the server's row of now, for certain";
 
 /// What a server's rows of now tell of columns that no image of them has.
 pub struct LiveRows {
-    cells: Spool,
-    /// Start and size, by the number of the followed row.
-    spans: HashMap<RowNumber, (u64, u32)>,
+    cells: CellSpool,
+    /// By the number of the followed row.
+    spans: HashMap<RowNumber, SpooledImage>,
     /// Why a column isn't told.
     pub(super) why: String,
 }
@@ -79,8 +77,7 @@ impl From<binlogz_source::Error> for LiveTrouble {
 
 impl LiveRows {
     fn nothing(why: String) -> Self {
-        let cells = Spool::new(&SpoolMemory::new(LIVE_MEMORY), Vec::new());
-        LiveRows { cells, spans: HashMap::new(), why }
+        LiveRows { cells: CellSpool::new(LIVE_MEMORY), spans: HashMap::new(), why }
     }
 
     /// Asks the server for the rows, if it has exactly the transactions that were read.
@@ -100,12 +97,9 @@ impl LiveRows {
         }
     }
 
-    /// The columns of a followed row, as [`push_cells`] writes them.
+    /// The columns of a followed row, for [`read_cells`].
     pub(super) fn load(&self, row: RowNumber) -> io::Result<Option<Vec<u8>>> {
-        let Some(&(start, size)) = self.spans.get(&row) else { return Ok(None) };
-        let mut cells = Vec::with_capacity(size as usize);
-        self.cells.reader(start..start + u64::from(size)).read_to_end(&mut cells)?;
-        Ok(Some(cells))
+        self.spans.get(&row).map(|span| self.cells.load(*span)).transpose()
     }
 
     fn ask(
@@ -143,7 +137,7 @@ impl LiveRows {
         let mut count = 0;
         for (number, digest) in table.rows.iter().enumerate() {
             if let Some(image) = images.load(table.number, *digest)?
-                && let Some((cells, _)) = read_cells(&image.cells)
+                && let Ok(cells) = read_cells(&image.cells)
                 && let Some(condition) = key_condition(table, &cells)
             {
                 statement.push_str(if count > 0 { " OR " } else { "" });
@@ -173,18 +167,14 @@ impl LiveRows {
         let live: ImageCells<'_> = live.iter().map(|cell| cell.as_ref().map(DefaultCell::content)).collect();
         let Some(digest) = key_digest(digests, table.number, table.key, &live) else { return Ok(()) };
         let Some(image) = images.load(table.number, digest)? else { return Ok(()) };
-        let (last, _) = read_cells(&image.cells).ok_or_else(broken)?;
+        let last = read_cells(&image.cells)?;
         let mut both = last.iter().zip(&live).filter_map(|(last, live)| last.as_ref().zip(live.as_ref()));
         if both.any(|(last, live)| last != live) {
             return Ok(());
         }
         let missing: ImageCells<'_> =
             last.iter().zip(&live).map(|(last, live)| live.filter(|_| last.is_none())).collect();
-        let mut bytes = Vec::new();
-        push_cells(&mut bytes, &missing);
-        let start = self.cells.size();
-        self.cells.append(&bytes)?;
-        self.spans.insert(image.row, (start, bytes.len() as u32));
+        self.spans.insert(image.row, self.cells.put(&missing)?);
         Ok(())
     }
 }

@@ -23,13 +23,13 @@ use binlogz_source::ConnectOptions;
 use super::defaults::{DefaultCell, default_cells};
 use super::earlier_images::{EarlierImages, RowNumber, key_digest};
 use super::live_rows::{LiveRowTable, LiveRows};
-use crate::cells::{ImageCells, push_cells, read_cells};
 use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
 use crate::pass::{
     Error, FollowedTransaction, HistoryUse, RebuiltColumns, Renderer, RowRendering, StatementWords,
-    TransactionEnding, broken, lacks_columns, schema_of_kept, written_table,
+    TransactionEnding, lacks_columns, written_table,
 };
+use crate::record::{ImageCells, RowImages, cell_bytes, read_cells, schema_of_kept};
 use crate::table::{Structure, WrittenTable};
 
 /// Follows all rows of tables, and renders chosen ones with the columns that they lack.
@@ -77,10 +77,10 @@ struct ImageLayout {
 
 /// The images of a row's change, with the columns that are known.
 struct KnownImages {
-    operation: u8,
+    operation: Operation,
     /// The number of the row, if it could be followed.
     row: Option<RowNumber>,
-    /// As [`push_cells`] writes them.
+    /// For [`read_cells`].
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
     /// For each column of an image, whether the log has it as a whole.
@@ -110,18 +110,18 @@ impl KnownImages {
         let mut is_partial = false;
         for (number, bytes) in [&self.before, &self.after].into_iter().enumerate() {
             let Some(bytes) = bytes else { continue };
-            let (cells, _) = read_cells(bytes).ok_or_else(broken)?;
+            let cells = read_cells(bytes)?;
             let has_options =
                 number == 1 && cells.iter().any(|cell| matches!(cell, Some(CellContent::JsonDiffs(_))));
             is_partial |= has_options;
             let bitmap = schema.put_image(&cells, has_options, &mut images);
             bitmaps.push(bitmap.map_err(io::Error::other)?);
         }
-        let (operation, event_type) = match self.operation {
-            operation if operation == Operation::Insert as u8 => (Operation::Insert, EventType::WRITE_ROWS),
-            operation if operation == Operation::Delete as u8 => (Operation::Delete, EventType::DELETE_ROWS),
-            _ if is_partial => (Operation::Update, EventType::PARTIAL_UPDATE_ROWS),
-            _ => (Operation::Update, EventType::UPDATE_ROWS),
+        let event_type = match self.operation {
+            Operation::Insert => EventType::WRITE_ROWS,
+            Operation::Update if is_partial => EventType::PARTIAL_UPDATE_ROWS,
+            Operation::Update => EventType::UPDATE_ROWS,
+            Operation::Delete => EventType::DELETE_ROWS,
         };
         let event = RowsEvent {
             event_type,
@@ -135,7 +135,7 @@ impl KnownImages {
         };
         let mut rows = decoder.rows(schema, &event).map_err(io::Error::other)?;
         let row = rows.next_row().map_err(io::Error::other)?;
-        Ok(row.map(|row| take(operation, &row)))
+        Ok(row.map(|row| take(self.operation, &row)))
     }
 }
 
@@ -271,7 +271,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     }
 
     /// A row of the table was changed, chosen or not: the operation, and its images.
-    pub(crate) fn image(&mut self, change: &[u8]) -> io::Result<()> {
+    pub(crate) fn image(&mut self, change: RowImages<'_>) -> io::Result<()> {
         self.row = None;
         let Some(layout) = self.layout.take() else { return Ok(()) };
         let followed = self.follow(&layout, change);
@@ -280,32 +280,21 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         Ok(())
     }
 
-    fn follow(&mut self, layout: &ImageLayout, change: &[u8]) -> io::Result<Option<KnownImages>> {
+    fn follow(&mut self, layout: &ImageLayout, change: RowImages<'_>) -> io::Result<Option<KnownImages>> {
         let table = layout.table;
         self.changed.insert(table);
-        let (operation, rest) = change.split_first().ok_or_else(broken)?;
-        let (first, rest) = read_cells(rest).ok_or_else(broken)?;
-        let second = if rest.is_empty() { None } else { Some(read_cells(rest).ok_or_else(broken)?.0) };
-        let [logged_first, logged_second] = [Some(&first), second.as_ref()].map(logged_columns);
-        let (mut before, mut after) = match *operation {
-            operation if operation == Operation::Insert as u8 => (None, Some(first)),
-            operation if operation == Operation::Delete as u8 => (Some(first), None),
-            _ => (Some(first), second),
-        };
+        let [logged_before, logged_after] = [&change.before, &change.after].map(logged_columns);
+        let RowImages { operation, mut before, mut after } = change;
         let mut is_inserted = before.is_none();
         if let Some(after) = after.as_mut().filter(|_| is_inserted) {
             let cells = after.iter_mut().zip(&layout.defaults).filter(|(cell, _)| cell.is_none());
             cells.for_each(|(cell, default)| *cell = default.as_ref().map(DefaultCell::content));
         }
-        let (logged_before, logged_after) = match is_inserted {
-            true => (Vec::new(), logged_first),
-            false => (logged_first, logged_second),
-        };
         let mut known = KnownImages {
-            operation: *operation,
+            operation,
             row: None,
-            before: before.as_ref().map(bytes_of),
-            after: after.as_ref().map(bytes_of),
+            before: before.as_ref().map(cell_bytes),
+            after: after.as_ref().map(cell_bytes),
             logged_before,
             logged_after,
             why: if is_inserted { INSERTED } else { KEYLESS }.to_owned(),
@@ -317,8 +306,8 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         if is_inserted {
             (number, told_after) = self.next_row()?;
             if let (Some(told), Some(after)) = (&told_after, &mut after) {
-                overlay(after, &read_cells(told).ok_or_else(broken)?.0);
-                known.after = Some(bytes_of(after));
+                overlay(after, &read_cells(told)?);
+                known.after = Some(cell_bytes(after));
             }
         }
         if let Some(before) = &mut before {
@@ -331,7 +320,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             let mut is_new = true;
             known.why = self.images.why_unknown(table);
             if let Some(earlier) = &earlier {
-                let (mut cells, _) = read_cells(&earlier.cells).ok_or_else(broken)?;
+                let mut cells = read_cells(&earlier.cells)?;
                 let is_certain = self.leave_certain(layout, &mut cells, earlier.start);
                 if contradicts(&layout.written.schema, before, &cells) {
                     self.images.lose(table, "an image that contradicts an earlier one");
@@ -351,10 +340,10 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             if is_new {
                 (number, told_before) = self.next_row()?;
                 if let Some(told) = &told_before {
-                    overlay(before, &read_cells(told).ok_or_else(broken)?.0);
+                    overlay(before, &read_cells(told)?);
                 }
             }
-            known.before = Some(bytes_of(before));
+            known.before = Some(cell_bytes(before));
         }
         known.row = Some(number);
         if let Some(mut after) = after {
@@ -371,7 +360,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
                     *cell = Some(CellContent::Value(document));
                 }
             }
-            known.after = Some(bytes_of(&after));
+            known.after = Some(cell_bytes(&after));
             let kept: ImageCells<'_> = after
                 .into_iter()
                 .map(|cell| cell.filter(|cell| !matches!(cell, CellContent::JsonDiffs(_))))
@@ -533,17 +522,10 @@ const INSERTED: &str = "its INSERT left the rest to defaults, which neither the 
 const FOREIGN: &str = "foreign keys may have changed the rest below the log, as servers before 9.6 do; --schema tells which columns can't be";
 
 /// For each column of an image, whether it has it as a whole.
-fn logged_columns(cells: Option<&ImageCells<'_>>) -> Vec<bool> {
+fn logged_columns(cells: &Option<ImageCells<'_>>) -> Vec<bool> {
     let is_whole =
         |cell: &Option<CellContent<'_>>| cell.is_some_and(|cell| !matches!(cell, CellContent::JsonDiffs(_)));
-    cells.into_iter().flatten().map(is_whole).collect()
-}
-
-/// An image as [`push_cells`] writes it.
-fn bytes_of(cells: &ImageCells<'_>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    push_cells(&mut bytes, cells);
-    bytes
+    cells.iter().flatten().map(is_whole).collect()
 }
 
 /// The documents that differences make of those in the image before, for each column.

@@ -27,9 +27,9 @@ use crate::choose::{Condition, Range, RowSelection};
 use crate::images::{ImageRebuilder, LiveRows, RebuiltRow};
 use crate::pass::{
     Break, CarryingKeys, ChoiceListener, Error, FollowedTables, FollowedTransaction, Follower, HistoryUse,
-    OTHER_SCHEMA, RowAt, RowFlags, Search, StatementAt, StatementWords, TransactionEnding, early_end,
-    read_log, shortened,
+    OTHER_SCHEMA, Search, StatementAt, StatementWords, TransactionEnding, early_end, read_log, shortened,
 };
+use crate::record::{RecordReader, RowAt, RowFlags, RowImages, ShownRow};
 use crate::sql::text::push;
 use crate::table::Structure;
 use render::{ChangeRenderer, push_csv};
@@ -382,7 +382,7 @@ impl ChoiceListener for Writer<'_> {
         }
     }
 
-    fn image(&mut self, change: &[u8]) -> io::Result<()> {
+    fn image(&mut self, change: RowImages<'_>) -> io::Result<()> {
         self.images.as_mut().map_or(Ok(()), |images| images.image(change))
     }
 
@@ -441,14 +441,7 @@ impl ChoiceListener for Writer<'_> {
                 place.extend_from_slice(format!("{},{inside},{}", row.offset, row.row).as_bytes());
             }
         }
-        for part in [&place[..], text] {
-            let size =
-                u32::try_from(part.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
-            self.rows.append(&size.to_le_bytes())?;
-        }
-        self.rows.append(&self.parts.size().to_le_bytes())?;
-        self.rows.append(&place)?;
-        self.rows.append(text)
+        ShownRow { parts_end: self.parts.size(), place }.put(&mut self.rows, text)
     }
 
     fn statement(
@@ -494,24 +487,12 @@ impl ChoiceListener for Writer<'_> {
         }
         let rows = mem::replace(&mut self.rows, Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()));
         let parts = mem::replace(&mut self.parts, Spool::on_disk());
-        let mut reader = BufReader::new(rows.reader(0..rows.size()));
-        let mut left = rows.size();
+        let mut reader = RecordReader::new(rows.reader(0..rows.size()));
         let mut parts_begin = 0;
-        let mut place = Vec::new();
         let outcome = outcome(transaction, ending);
-        while left > 0 {
-            let mut sizes = [[0; 4]; 2];
-            reader.read_exact(sizes.as_flattened_mut())?;
-            let mut parts_end = [0; 8];
-            reader.read_exact(&mut parts_end)?;
-            let parts_end = u64::from_le_bytes(parts_end);
-            let [place_size, text_size] = sizes.map(u32::from_le_bytes);
-            place.resize(place_size as usize, 0);
-            reader.read_exact(&mut place)?;
-            left = left.saturating_sub(16 + u64::from(place_size) + u64::from(text_size));
+        while let Some((ShownRow { parts_end, place }, rest)) = ShownRow::next(&mut reader)? {
             // A value may be larger than all the rest: it is not held.
-            let front = BufReader::new(parts.reader(parts_begin..parts_end));
-            let mut text = front.chain((&mut reader).take(text_size.into()));
+            let mut text = BufReader::new(parts.reader(parts_begin..parts_end)).chain(rest);
             parts_begin = parts_end;
             if self.looks_ahead || self.written_before > 0 {
                 self.written_before = self.written_before.saturating_sub(1);

@@ -10,9 +10,8 @@ use binlogz_print::jsonl::{LargeValue, push_string, push_value};
 use super::LifeFormat;
 use crate::choose::Operation;
 use crate::images::text_of_document;
-use crate::pass::{
-    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowFlags, RowRendering, lacks_columns,
-};
+use crate::pass::{FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, lacks_columns};
+use crate::record::RowFlags;
 use crate::sql::literal::{LargeLiteral, push_front};
 use crate::sql::text::{HEX_BEGIN, push, push_hex, push_hex_digits, push_shown, push_shown_characters};
 use crate::table::{TableColumn, WrittenTable};

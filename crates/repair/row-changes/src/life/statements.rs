@@ -10,9 +10,10 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory};
 
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
-    StatementAt, TransactionEnding, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
+    TransactionEnding, read_log,
 };
+use crate::record::RowAt;
 use crate::table::{Structure, WrittenTable};
 
 /// Reads the statements of logs, which tell what tables were at the time of their rows.

@@ -5,51 +5,14 @@
 //! INSERT      delete      after
 //! UPDATE      update      after, before
 //! DELETE      write       before
-//!
-//! size field
-//!    1 event type
-//!    2 size        of the bitmaps, together
-//!    4 before      bytes of the image before, of an UPDATE of a table whose key isn't known; otherwise 0
-//!    n bitmaps     one, of an update two
-//!    n images      likewise
 //! ```
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use crate::choose::Direction;
+use crate::record::LoggedImages;
 use crate::table::{TableColumn, WrittenTable, lacks};
-
-/// A row as it was kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Images<'b> {
-    pub(crate) event_type: EventType,
-    pub(crate) bitmaps: &'b [u8],
-    pub(crate) images: &'b [u8],
-    /// Bytes of the image before, of an UPDATE of a table whose key isn't known; otherwise 0.
-    pub(crate) before_size: usize,
-}
-
-impl<'b> Images<'b> {
-    pub(crate) fn read(bytes: &'b [u8]) -> Option<Self> {
-        let (event_type, rest) = bytes.split_first()?;
-        let (size, rest) = rest.split_first_chunk()?;
-        let (before_size, rest) = rest.split_first_chunk()?;
-        let before_size = usize::try_from(u32::from_le_bytes(*before_size)).ok()?;
-        let (bitmaps, images) = rest.split_at_checked(usize::from(u16::from_le_bytes(*size)))?;
-        Some(Images { event_type: EventType(*event_type), bitmaps, images, before_size })
-    }
-
-    /// Of an UPDATE of a table whose key isn't known: the images before and after; the latter is `None` if it lacks columns that the one
-    /// before has.
-    pub(crate) fn without_key(&self) -> Option<(&'b [u8], Option<&'b [u8]>)> {
-        let (before, after) =
-            self.images.split_at_checked(self.before_size).filter(|(before, _)| !before.is_empty())?;
-        let (bitmap_before, bitmap_after) = self.bitmaps.split_at_checked(self.bitmaps.len() / 2)?;
-        Some((before, (bitmap_before == bitmap_after).then_some(after)))
-    }
-}
 
 type Cells<'a> = Vec<Option<CellContent<'a>>>;
 
@@ -103,14 +66,10 @@ pub(crate) fn push_images(
         let bitmap = table.schema.put_image(cells, has_options, &mut bytes);
         bitmaps.extend(bitmap.map_err(|error| error.to_string())?);
         if number == 0 && images.len() == 2 && table.key.is_none() {
-            before_size = u32::try_from(bytes.len()).map_err(|error| error.to_string())?;
+            before_size = bytes.len();
         }
     }
-    out.put_u8(event_type.0);
-    out.put_u16(u16::try_from(bitmaps.len()).map_err(|error| error.to_string())?);
-    out.put_u32(before_size);
-    out.put(&bitmaps);
-    out.put(&bytes);
+    LoggedImages { event_type, bitmaps: &bitmaps, images: &bytes, before_size }.push(out)?;
     Ok(true)
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 use binlogz_binlog::event::{
     Bitmap, CommitTimestamps, FormatDescription, GtidEvent, GtidFlags, LogicalClock, POST_HEADER_LENGTHS,
@@ -22,8 +22,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
 use binlogz_payload::{Spool, SpoolMemory};
 
-use super::images::Images;
-use crate::pass::{TABLE_MAP_POST_HEADER_LENGTH, map_of_kept};
+use crate::record::{LoggedImages, RecordReader, TABLE_MAP_POST_HEADER_LENGTH, map_of_kept, put};
 
 /// The version in the format description: the first that knows payloads, so that the log may be compressed.
 const VERSION: &str = "8.0.20-binlogz";
@@ -64,19 +63,19 @@ struct Group {
 }
 
 impl Group {
-    fn takes(&self, map: usize, flags: u16, row: &Images<'_>) -> bool {
+    fn takes(&self, map: usize, flags: u16, row: &LoggedImages<'_>) -> bool {
         (self.map, self.flags, self.event_type, &*self.bitmaps) == (map, flags, row.event_type, row.bitmaps)
             && !self.may_have_made(row)
     }
 
     /// Whether an UPDATE before it may have made the row that this one is to change: a server looks for all rows of an event at once if
     /// the table has no key, and leaves such a row as it is (MySQL 8.0.33, 9.7.4).
-    fn may_have_made(&self, row: &Images<'_>) -> bool {
+    fn may_have_made(&self, row: &LoggedImages<'_>) -> bool {
         row.without_key()
             .is_some_and(|(before, after)| after.is_none() || self.made.contains(&hash_of(before)))
     }
 
-    fn add(&mut self, row: &Images<'_>) {
+    fn add(&mut self, row: &LoggedImages<'_>) {
         self.rows.extend_from_slice(row.images);
         if let Some((_, Some(after))) = row.without_key() {
             self.made.insert(hash_of(after));
@@ -112,7 +111,7 @@ impl<'o> LogWriter<'o> {
     pub(crate) fn row(
         &mut self,
         (number, map): (usize, &[u8]),
-        row: &Images<'_>,
+        row: &LoggedImages<'_>,
         RowsFlags(flags): RowsFlags,
     ) -> io::Result<()> {
         let fits = self.group.as_ref().is_some_and(|group| group.takes(number, flags, row));
@@ -170,16 +169,9 @@ impl<'o> LogWriter<'o> {
         self.write(EventType::ANONYMOUS_GTID, timestamp, &gtid)?;
         let events = std::mem::replace(&mut self.events, spool());
         self.size = 0;
-        let mut reader = io::BufReader::new(events.reader(0..events.size()));
-        let (mut front, mut body) = ([0; 5], Vec::new());
-        let mut left = events.size();
-        while left > 0 {
-            reader.read_exact(&mut front)?;
-            let [event_type, size @ ..] = front;
-            body.resize(u32::from_le_bytes(size) as usize, 0);
-            reader.read_exact(&mut body)?;
-            self.write(EventType(event_type), timestamp, &body)?;
-            left -= (front.len() + body.len()) as u64;
+        let mut reader = RecordReader::new(events.reader(0..events.size()));
+        while let Some((event_type, body)) = reader.next()? {
+            self.write(EventType(event_type), timestamp, body)?;
         }
         Ok(())
     }
@@ -231,10 +223,7 @@ impl<'o> LogWriter<'o> {
 
     /// Keeps an event of the transaction.
     fn keep(&mut self, event_type: EventType, body: &[u8]) -> io::Result<()> {
-        let size = u32::try_from(body.len()).map_err(|_| io::Error::other("a row of more than 4 GiB"))?;
-        self.events.append(&[event_type.0])?;
-        self.events.append(&size.to_le_bytes())?;
-        self.events.append(body)?;
+        put(&mut self.events, event_type.0, &[body])?;
         self.size += (FRAME_SIZE + body.len()) as u64;
         Ok(())
     }
@@ -272,8 +261,8 @@ fn id_of(map: usize) -> TableId {
 mod tests {
     use super::*;
 
-    fn update(images: &'static [u8], before_size: usize, bitmaps: &'static [u8]) -> Images<'static> {
-        Images { event_type: EventType::UPDATE_ROWS, bitmaps, images, before_size }
+    fn update(images: &'static [u8], before_size: usize, bitmaps: &'static [u8]) -> LoggedImages<'static> {
+        LoggedImages { event_type: EventType::UPDATE_ROWS, bitmaps, images, before_size }
     }
 
     #[test]

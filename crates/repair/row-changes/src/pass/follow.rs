@@ -14,12 +14,10 @@ use binlogz_schema::{HistoryPlace, RecordedStatement, TableHistory};
 use super::Error;
 use super::carried::CarriedChanges;
 use super::order::{Break, LogOrder};
-use super::record::{
-    EventAt, RecordKind, Records, RowAt, RowKeys, broken, carried_of, event_of, keys_of, row_of, together_of,
-};
 use super::shortened::shortened;
 use super::together::ChangesTogether;
 use crate::choose::{Condition, Range, RowSelection};
+use crate::record::{BatchRecord, EventAt, RecordReader, RecordTable, RowAt, RowImages, RowKeys};
 use crate::table::Structure;
 
 /// A transaction, as far as it has passed.
@@ -150,7 +148,7 @@ pub(crate) trait ChoiceListener {
     }
 
     /// The operation and the images of a row of a followed table, chosen or not; a chosen row follows.
-    fn image(&mut self, _change: &[u8]) -> io::Result<()> {
+    fn image(&mut self, _change: RowImages<'_>) -> io::Result<()> {
         Ok(())
     }
 
@@ -278,114 +276,107 @@ impl<L: ChoiceListener> Follower<L> {
 
     /// Takes the records of a batch.
     fn take(&mut self, records: &Spool, selection: &RowSelection) -> Result<(), Error> {
-        let mut records = Records::new(records);
-        while let Some((kind, content)) = records.next()? {
-            match kind {
-                RecordKind::Begin => self.begin(event_of(content)?, selection)?,
-                RecordKind::Query => {
-                    self.query(&QueryEvent::decode(event_of(content)?.body)?, selection)?;
-                }
-                RecordKind::LoadQuery => {
-                    let load = ExecuteLoadQueryEvent::decode(event_of(content)?.body)?;
-                    self.query(&load.query, selection)?;
-                }
-                RecordKind::XaPrepare => {
-                    let prepare = XaPrepareEvent::decode(event_of(content)?.body)?;
-                    if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
-                        open.prepared = Some(prepare.xa_id.to_string());
-                    }
-                }
-                RecordKind::RowsQuery => {
-                    if let Some(open) = &mut self.open {
-                        open.statement = Some(content.to_vec());
-                        open.statements += 1;
-                    }
-                }
-                RecordKind::Table => {
-                    let (structure, names) = content.split_first_chunk().ok_or_else(broken)?;
-                    let nul = names.iter().position(|byte| *byte == 0).ok_or_else(broken)?;
-                    let (database, table) = (names.get(..nul), names.get(nul + 1..));
-                    let structure = Structure::from_bytes(structure);
-                    let (database, table) = (database.unwrap_or_default(), table.unwrap_or_default());
-                    self.tables_met.resize(selection.tables.len(), false);
-                    self.table = selection.place_of(database, table);
-                    self.listener.table(database, table, structure)?;
-                }
-                RecordKind::TableMap => self.listener.table_map(content)?,
-                RecordKind::Lacking if self.takes_row() => self.listener.lacking(),
-                RecordKind::Lacking => {}
-                RecordKind::Undecided => {
-                    let is_open = self.open.as_ref().is_some_and(|open| open.is_chosen);
-                    let why = String::from_utf8_lossy(content);
-                    let condition = selection.condition.as_ref();
-                    self.decision = Some(is_open && self.listener.decide(condition, &why)?);
-                }
-                RecordKind::ImagesTable => {
-                    let (offset, map) = content.split_first_chunk().ok_or_else(broken)?;
-                    let place = HistoryPlace { log: self.log_number, offset: u64::from_le_bytes(*offset) };
-                    self.listener.images_table(place, map)?;
-                }
-                RecordKind::Image => {
-                    self.decision = None;
-                    self.listener.image(content)?;
-                }
-                RecordKind::LostImages => {
-                    let text = String::from_utf8_lossy(content);
-                    let mut parts = text.splitn(3, '\0');
-                    let mut next = || parts.next().unwrap_or_default();
-                    let (database, table, why) = (next(), next(), next());
-                    self.listener.lost_images(Some((database, table)), &format!("{}: {why}", self.log));
-                }
-                RecordKind::KeysBelow => self.listener.keys_below(),
-                RecordKind::Carried => {
-                    let (key, offset, inside) = carried_of(content)?;
-                    if self.open.as_ref().is_some_and(|open| open.is_chosen) {
-                        self.carried.add(key, || place_of(&self.log, offset, inside));
-                    }
-                }
-                RecordKind::Together => {
-                    let rows = together_of(content)?;
-                    if self.open.as_ref().is_some_and(|open| open.is_chosen) {
-                        let place = || place_of(&self.log, rows.offset, rows.inside);
-                        self.together.add(rows.table(), rows.count, place);
-                    }
-                }
-                RecordKind::StatementEnd => self.together.end_statement(),
-                RecordKind::Row => {
-                    let is_left = self.decision.take() == Some(false);
-                    if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen && !is_left) {
-                        let met = self.table.and_then(|place| self.tables_met.get_mut(place));
-                        met.into_iter().for_each(|met| *met = true);
-                        self.together.chosen_row();
-                        self.listener.row(open, &row_of(content)?)?;
-                    }
-                }
-                RecordKind::RowPart if self.takes_row() => self.listener.row_part(content)?,
-                RecordKind::RowPart => {}
-                RecordKind::Keys => {
-                    if let Some(open) = &self.open {
-                        let keys = keys_of(content)?;
-                        let is_chosen = keys.is_chosen && open.is_chosen && self.decision != Some(false);
-                        self.listener.keys(open, &keys, is_chosen);
-                    }
-                }
-                RecordKind::End => self.end()?,
-                RecordKind::PreviousGtids => {
-                    let previous = PreviousGtidsEvent::decode(content)?.gtid_set;
-                    self.listener.follows(&previous);
-                    if let Some(logs) = self.order.previous(&previous) {
-                        self.listener.breaks(&logs)?;
-                    }
-                }
-                RecordKind::Rotate => self.order.rotate(content),
-            }
+        let mut reader = RecordReader::new(records.reader(0..records.size()));
+        while let Some((kind, content)) = reader.next()? {
+            self.record(BatchRecord::read(kind, content)?, selection)?;
         }
         Ok(())
     }
 
+    fn record(&mut self, record: BatchRecord<'_>, selection: &RowSelection) -> Result<(), Error> {
+        match record {
+            BatchRecord::Begin(event) => self.begin(event, selection)?,
+            BatchRecord::Query(event) => self.query(&QueryEvent::decode(event.body)?, selection)?,
+            BatchRecord::LoadQuery(event) => {
+                self.query(&ExecuteLoadQueryEvent::decode(event.body)?.query, selection)?;
+            }
+            BatchRecord::XaPrepare(event) => {
+                let prepare = XaPrepareEvent::decode(event.body)?;
+                if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
+                    open.prepared = Some(prepare.xa_id.to_string());
+                }
+            }
+            BatchRecord::RowsQuery(text) => {
+                if let Some(open) = &mut self.open {
+                    open.statement = Some(text.to_vec());
+                    open.statements += 1;
+                }
+            }
+            BatchRecord::Table(structure, RecordTable { database, table }) => {
+                self.tables_met.resize(selection.tables.len(), false);
+                self.table = selection.place_of(database, table);
+                self.listener.table(database, table, structure)?;
+            }
+            BatchRecord::TableMap(map) => self.listener.table_map(map)?,
+            BatchRecord::Lacking if self.takes_row() => self.listener.lacking(),
+            BatchRecord::Lacking => {}
+            BatchRecord::Undecided(why) => {
+                let condition = selection.condition.as_ref();
+                let why = String::from_utf8_lossy(why);
+                self.decision = Some(self.is_in_chosen() && self.listener.decide(condition, &why)?);
+            }
+            BatchRecord::ImagesTable(offset, map) => {
+                self.listener.images_table(HistoryPlace { log: self.log_number, offset }, map)?;
+            }
+            BatchRecord::Image(images) => {
+                self.decision = None;
+                self.listener.image(images)?;
+            }
+            BatchRecord::LostImages(table, why) => {
+                let (database, name) = table.names();
+                let line = format!("{}: {}", self.log, String::from_utf8_lossy(why));
+                self.listener.lost_images(Some((&database, &name)), &line);
+            }
+            BatchRecord::KeysBelow => self.listener.keys_below(),
+            BatchRecord::Carried(key, offset, inside) => {
+                if self.is_in_chosen() {
+                    self.carried.add(key, || place_of(&self.log, offset, inside));
+                }
+            }
+            BatchRecord::Together(count, offset, inside, table) => {
+                if self.is_in_chosen() {
+                    self.together.add(table.shown(), count, || place_of(&self.log, offset, inside));
+                }
+            }
+            BatchRecord::StatementEnd => self.together.end_statement(),
+            BatchRecord::Row(row) => {
+                let is_left = self.decision.take() == Some(false);
+                if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen && !is_left) {
+                    let met = self.table.and_then(|place| self.tables_met.get_mut(place));
+                    met.into_iter().for_each(|met| *met = true);
+                    self.together.chosen_row();
+                    self.listener.row(open, &row)?;
+                }
+            }
+            BatchRecord::RowPart(text) if self.takes_row() => self.listener.row_part(text)?,
+            BatchRecord::RowPart(_) => {}
+            BatchRecord::Keys(keys) => {
+                if let Some(open) = &self.open {
+                    let is_chosen = keys.is_chosen && open.is_chosen && self.decision != Some(false);
+                    self.listener.keys(open, &keys, is_chosen);
+                }
+            }
+            BatchRecord::End => self.end()?,
+            BatchRecord::PreviousGtids(body) => {
+                let previous = PreviousGtidsEvent::decode(body)?.gtid_set;
+                self.listener.follows(&previous);
+                if let Some(logs) = self.order.previous(&previous) {
+                    self.listener.breaks(&logs)?;
+                }
+            }
+            BatchRecord::Rotate(name) => self.order.rotate(name),
+        }
+        Ok(())
+    }
+
+    /// Whether the open transaction is chosen.
+    fn is_in_chosen(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_chosen)
+    }
+
     /// Whether the listener gets the row that comes next.
     fn takes_row(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.is_chosen) && self.decision != Some(false)
+        self.is_in_chosen() && self.decision != Some(false)
     }
 
     fn begin(&mut self, event: EventAt<'_>, selection: &RowSelection) -> Result<(), Error> {

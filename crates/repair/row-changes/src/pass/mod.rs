@@ -10,9 +10,7 @@
 
 mod carried;
 mod follow;
-mod kept_map;
 mod order;
-mod record;
 mod shortened;
 mod targets;
 mod together;
@@ -33,9 +31,7 @@ pub(crate) use carried::content;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end,
 };
-pub(crate) use kept_map::{TABLE_MAP_POST_HEADER_LENGTH, kept_map, map_of_kept, schema_of_kept};
 pub(crate) use order::Break;
-pub(crate) use record::{RowAt, RowFlags, RowKeys, broken};
 pub(crate) use shortened::shortened;
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;

@@ -17,14 +17,14 @@ use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::carried::CarryingKeys;
-use super::kept_map::kept_map;
-use super::record::{self, EventAt, RecordKind, RowAt, RowFlags};
 use super::shortened::shortened;
 use super::together::StatementTables;
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
-use crate::cells::{cells_with_differences, push_cells};
 use crate::choose::{ConditionError, Operation, Range, RowSelection};
 use crate::digest::Digests;
+use crate::record::{
+    BatchRecord, EventAt, RecordTable, RowAt, RowFlags, RowImages, RowKeys, cells_with_differences, kept_map,
+};
 use crate::table::{Structure, WrittenTable};
 
 /// The most bytes of an original statement that are kept.
@@ -245,7 +245,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         while let Some(item) = batch.next_item() {
             match item {
                 BatchItem::Event(event) => self.event(&event, &mut open, records)?,
-                BatchItem::PayloadEnd(_) => record::put(records, RecordKind::End, &[])?,
+                BatchItem::PayloadEnd(_) => BatchRecord::End.put(records)?,
             }
         }
         Ok(())
@@ -298,7 +298,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
             let gtid = AnyGtidEvent::decode(event.body, event_type).map_err(|error| event.error(error))?;
             open.is_chosen = self.may_have(gtid.and_then(|gtid| gtid.gtid()).as_ref());
-            record::put_event(records, RecordKind::Begin, passed)?;
+            BatchRecord::Begin(passed).put(records)?;
             // Its statement may have changed the table.
             self.table.take_if(|_| self.history.is_some());
         }
@@ -307,11 +307,11 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 self.take_map(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
                 self.note_table(event.body, &event.log.lengths).map_err(|error| event.error(error))?;
             }
-            EventClass::Statement => record::put_event(records, RecordKind::Query, passed)?,
-            EventClass::LoadStatement => record::put_event(records, RecordKind::LoadQuery, passed)?,
+            EventClass::Statement => BatchRecord::Query(passed).put(records)?,
+            EventClass::LoadStatement => BatchRecord::LoadQuery(passed).put(records)?,
             EventClass::Commit => {
                 if event_type == EventType::XA_PREPARE {
-                    record::put_event(records, RecordKind::XaPrepare, passed)?;
+                    BatchRecord::XaPrepare(passed).put(records)?;
                 }
             }
             EventClass::File => put_event_of_file(event, records)?,
@@ -320,7 +320,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
                     let statement =
                         RowsQueryEvent::decode(event.body).map_err(|error| event.error(error))?.statement;
                     let statement = statement.get(..STATEMENT_SIZE_MAX).unwrap_or(statement);
-                    record::put(records, RecordKind::RowsQuery, &[statement])?;
+                    BatchRecord::RowsQuery(statement).put(records)?;
                 }
             }
             // What is compressed comes expanded.
@@ -356,14 +356,14 @@ impl<'o, R: Renderer> Worker<'o, R> {
         if let Some(TableEvent::Rows(schema, rows)) = table {
             let is_below = is_followed && changes_below(&rows);
             if is_below {
-                record::put(records, RecordKind::KeysBelow, &[])?;
+                BatchRecord::KeysBelow.put(records)?;
             }
             if open.is_chosen || is_followed || self.renderer.digests().is_some() {
                 self.rows(event, (&schema, &rows), open.is_chosen, records)?;
             }
             // They may have changed rows that this event changed before.
             if is_below {
-                record::put(records, RecordKind::KeysBelow, &[])?;
+                BatchRecord::KeysBelow.put(records)?;
             }
             if self.statement.rows(&rows) && open.is_chosen {
                 self.together(event, (&schema, &rows), records)?;
@@ -372,7 +372,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         // The events of a payload follow it.
         let ends = matches!(boundary, Boundary::End | Boundary::Single);
         if ends && event_type != EventType::TRANSACTION_PAYLOAD {
-            record::put(records, RecordKind::End, &[])?;
+            BatchRecord::End.put(records)?;
         }
         Ok(())
     }
@@ -401,14 +401,14 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 return Ok(());
             }
         };
-        let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
+        let (offset, inside) = (event.position.offset, event.position.inside.map(|inside| inside.index));
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
             let choice = choice_of(self.selection, self.renderer, &table, &row);
             let is_row_chosen = is_chosen && matches!(choice?, RowChoice::Chosen);
             for key in
                 keys.carrying((&event.log.description, written_at), &table, operation, &row, is_row_chosen)
             {
-                record::put_carried(records, key, place)?;
+                BatchRecord::Carried(key, offset, inside).put(records)?;
             }
         }
         Ok(())
@@ -421,9 +421,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
         (schema, rows): (&Arc<TableSchema>, &RowsEvent<'_>),
         records: &mut Spool,
     ) -> Result<(), Error> {
-        let names = (&schema.database[..], &schema.table[..]);
-        if !self.selection.has_table(names.0, names.1) {
-            let place = (event.position.offset, event.position.inside.map(|inside| inside.index));
+        let table = record_table(schema);
+        if !self.selection.has_table(table.database, table.table) {
+            let (offset, inside) = (event.position.offset, event.position.inside.map(|inside| inside.index));
             let count = self.decoder.rows(schema, rows).ok().and_then(|mut decoded| {
                 let mut count = 0;
                 while decoded.next_row().ok()?.is_some() {
@@ -431,10 +431,10 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 }
                 Some(count)
             });
-            record::put_together(records, count, place, names)?;
+            BatchRecord::Together(count, offset, inside, table).put(records)?;
         }
         if rows.flags.contains(RowsFlags::STMT_END) {
-            record::put(records, RecordKind::StatementEnd, &[])?;
+            BatchRecord::StatementEnd.put(records)?;
         }
         Ok(())
     }
@@ -471,15 +471,15 @@ impl<'o, R: Renderer> Worker<'o, R> {
         }
         if is_followed && !self.has_told_images {
             let map = self.maps.get(&rows.table_id).map_or(&[][..], Vec::as_slice);
-            record::put(records, RecordKind::ImagesTable, &[&event.position.offset.to_le_bytes(), map])?;
+            BatchRecord::ImagesTable(event.position.offset, map).put(records)?;
             self.has_told_images = true;
         }
         if is_chosen && !self.has_told_table {
             let is_settled = self.table.as_ref().is_some_and(|table| table.is_settled);
-            let structure = Structure::of(schema).settled(is_settled).to_bytes();
-            record::put(records, RecordKind::Table, &[&structure, &schema.database, &[0], &schema.table])?;
+            let structure = Structure::of(schema).settled(is_settled);
+            BatchRecord::Table(structure, record_table(schema)).put(records)?;
             if let Some(map) = self.maps.get(&rows.table_id).filter(|_| self.renderer.needs_table_maps()) {
-                record::put(records, RecordKind::TableMap, &[map])?;
+                BatchRecord::TableMap(map).put(records)?;
             }
             self.has_told_table = true;
         }
@@ -510,8 +510,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
             Err(error) => {
                 if is_followed {
                     let why = format!("{} at {}: {error}", event.header.event_type, event.position.offset);
-                    let names = [&schema.database[..], &[0], &schema.table[..], &[0], why.as_bytes()];
-                    record::put(records, RecordKind::LostImages, &names)?;
+                    BatchRecord::LostImages(record_table(schema), why.as_bytes()).put(records)?;
                 }
                 // Of what wasn't chosen nothing is missed.
                 if is_chosen {
@@ -533,31 +532,32 @@ impl<'o, R: Renderer> Worker<'o, R> {
             };
             let is_row_chosen = !matches!(choice, RowChoice::Left);
             if is_followed {
-                self.text.clear();
-                self.text.push(operation as u8);
-                for image in [row.before, row.after].into_iter().flatten() {
-                    push_cells(&mut self.text, &cells_with_differences(&image, schema.columns().len()));
-                }
-                record::put(records, RecordKind::Image, &[&self.text])?;
+                let [before, after] = [row.before, row.after]
+                    .map(|image| Some(cells_with_differences(&image?, schema.columns().len())));
+                BatchRecord::Image(RowImages { operation, before, after }).put(records)?;
             }
             if let RowChoice::Undecided(why) = choice {
-                record::put(records, RecordKind::Undecided, &[why.as_bytes()])?;
+                BatchRecord::Undecided(why.as_bytes()).put(records)?;
             }
             if let Some(digests) = digests {
-                let of_row = self.renderer.digests_of_row(digests, table, &row);
-                record::put_keys(records, is_row_chosen, &of_row, (&schema.database, &schema.table))?;
+                let keys = RowKeys {
+                    is_chosen: is_row_chosen,
+                    digests: self.renderer.digests_of_row(digests, table, &row),
+                    table: record_table(schema),
+                };
+                BatchRecord::Keys(keys).put(records)?;
             }
             if is_row_chosen {
                 self.text.clear();
                 let mut pass_on = |text: &mut Vec<u8>| {
-                    record::put(records, RecordKind::RowPart, &[text])?;
+                    BatchRecord::RowPart(text).put(records)?;
                     text.clear();
                     Ok(())
                 };
                 let rendering =
                     self.renderer.render_in_parts(table, operation, &row, &mut self.text, &mut pass_on)?;
                 if let RowRendering::Lacking(_) = rendering {
-                    record::put(records, RecordKind::Lacking, &[])?;
+                    BatchRecord::Lacking.put(records)?;
                 }
                 if let RowRendering::Text(flags) | RowRendering::Lacking(flags) = rendering {
                     let row = RowAt {
@@ -569,7 +569,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
                         flags: RowFlags(common | flags),
                         text: &self.text,
                     };
-                    record::put_row(records, row)?;
+                    BatchRecord::Row(row).put(records)?;
                 }
             }
             number += 1;
@@ -612,14 +612,18 @@ pub(crate) fn lacks_columns(table: &WrittenTable, row: &Row<'_, '_>) -> bool {
     })
 }
 
+fn record_table(schema: &TableSchema) -> RecordTable<'_> {
+    RecordTable { database: &schema.database, table: &schema.table }
+}
+
 /// Passes on what an event says of the order of the logs.
 fn put_event_of_file(event: &Event<'_>, records: &mut Spool) -> Result<(), Error> {
     if event.header.event_type == EventType::PREVIOUS_GTIDS {
-        record::put(records, RecordKind::PreviousGtids, &[event.body])?;
+        BatchRecord::PreviousGtids(event.body).put(records)?;
     }
     if event.header.event_type == EventType::ROTATE {
         let name = RotateEvent::decode(event.body).map_err(|error| event.error(error))?.name;
-        record::put(records, RecordKind::Rotate, &[name])?;
+        BatchRecord::Rotate(name).put(records)?;
     }
     Ok(())
 }

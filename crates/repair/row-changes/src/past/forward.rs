@@ -17,15 +17,15 @@ use binlogz_payload::{Spool, SpoolMemory};
 use super::PastError;
 use super::dump::{DumpPlace, DumpedTable, literal, number};
 use super::indirect::{IndirectStatements, IsolatedTables};
-use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
 use super::touched::TableMoment;
 use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowAt, RowRendering, Search,
-    StatementAt, StatementWords, TransactionEnding, broken, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
+    StatementWords, TransactionEnding, read_log,
 };
+use crate::record::{KeyRecord, KeyState, RecordFields, RowAt, put_no_key, put_sized};
 use crate::sql::literal::{column_charset, push_stored};
 use crate::sql::text::push;
 use crate::table::{Structure, WrittenTable, lacks};
@@ -275,10 +275,9 @@ impl<'o> LastChanges<'o> {
     }
 
     fn leave(&mut self, place: &str, row: &RowAt<'_>) -> io::Result<()> {
-        let mut rest = row.text;
-        while !rest.is_empty() {
-            let (KeyRecord { state, key, text }, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
-            rest = after;
+        let mut fields = RecordFields::of(row.text);
+        while !fields.is_empty() {
+            let KeyRecord { state, key, text } = KeyRecord::take(&mut fields)?;
             if state == KeyState::NoKey {
                 let why = String::from_utf8_lossy(text).into_owned();
                 self.refuse(|| PastError::Refused(format!("{place}: {why}")));

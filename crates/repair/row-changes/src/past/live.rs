@@ -11,7 +11,7 @@
 //!
 //! Where statements changed the table after the moment, [`LiveTable::follow`] gives it the columns that it had.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use binlogz_schema::SchemaFile;
@@ -476,10 +476,10 @@ impl KnownColumn {
 fn insert(session: &mut PastSession, front: &str, values: &SqlValues) -> Result<(), PastError> {
     let mut reader = values.reader();
     let mut statement = Vec::new();
-    while !reader.is_at_end() {
+    while let Some(mut values) = reader.next_content().map_err(PastError::Temporary)? {
         statement.extend_from_slice(if statement.is_empty() { front.as_bytes() } else { b", " });
-        reader.append_next(&mut statement).map_err(PastError::Temporary)?;
-        if statement.len() > STATEMENT_SIZE_MAX || reader.is_at_end() {
+        values.read_to_end(&mut statement).map_err(PastError::Temporary)?;
+        if statement.len() > STATEMENT_SIZE_MAX || reader.is_at_end().map_err(PastError::Temporary)? {
             session
                 .connection
                 .execute(&statement)

@@ -24,7 +24,6 @@ mod create;
 mod dump;
 mod forward;
 mod indirect;
-mod key_record;
 mod live;
 mod logged_statements;
 mod routes;

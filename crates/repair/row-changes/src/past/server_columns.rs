@@ -14,7 +14,7 @@ use binlogz_schema::{ColumnFacts, DefinedColumn};
 
 use super::PastError;
 use super::session::{PastAnswerRow, PastSession, column, names_of};
-use crate::pass::kept_map;
+use crate::record::kept_map;
 use crate::sql::text::push_quoted;
 
 /// The collation of bytes.

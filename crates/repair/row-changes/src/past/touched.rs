@@ -1,6 +1,6 @@
 //! The keys that were changed after a moment, and for each key the row before its first change.
 //!
-//! For each row change, a worker writes the keys that it touches as records (see `key_record.rs`), with the row as it was before.
+//! For each row change, a worker writes the keys that it touches as records (see `record/touch.rs`), with the row as it was before.
 //! Key and row are their values as SQL, in parentheses.
 //!
 //! Where statements changed a table after the moment, the logs are read twice: the first pass has all statements, and by them the second
@@ -11,7 +11,6 @@ use std::io;
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::{Cell, Row, RowImage};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
@@ -20,7 +19,6 @@ use binlogz_schema::{SchemaFile, TableWay, WayColumn};
 
 use super::PastError;
 use super::indirect::IndirectStatements;
-use super::key_record::{KeyRecord, KeyState, put_no_key, put_sized};
 use super::live::LiveTable;
 use super::logged_statements::{LoggedStatements, place_of};
 use super::routes::{CascadingParent, TableRoutes};
@@ -28,9 +26,10 @@ use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, Renderer, RowAt, RowFlags,
-    RowRendering, Search, StatementAt, StatementWords, TransactionEnding, broken, content, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, Renderer, RowRendering, Search,
+    StatementAt, StatementWords, TransactionEnding, content, read_log,
 };
+use crate::record::{KeyRecord, KeyState, RecordFields, RowAt, RowFlags, TouchOfTable, broken, put_no_key};
 use crate::sql::literal::push_stored;
 use crate::sql::text::push;
 use crate::table::{Structure, WrittenTable, lacks};
@@ -388,9 +387,9 @@ impl FirstTouches {
             return Ok(());
         }
         let (mut was_there, mut has_moved, mut refused) = (false, false, None);
-        let mut rest = records;
-        while !rest.is_empty() {
-            let (touch, after) = KeyRecord::decode(rest).ok_or_else(broken)?;
+        let mut fields = RecordFields::of(records);
+        while !fields.is_empty() {
+            let touch = KeyRecord::take(&mut fields)?;
             match touch.state {
                 KeyState::There | KeyState::Unknown => was_there = true,
                 KeyState::Absent => has_moved = true,
@@ -398,7 +397,6 @@ impl FirstTouches {
             }
             let why = table.touch(&touch, self.digests.of(touch.key))?;
             refused = refused.or(why);
-            rest = after;
         }
         let carries_on =
             table.own_references.is_some_and(|to_key_alone| match row.flags.has(RowFlags::UPDATE) {
@@ -450,11 +448,9 @@ impl ChoiceListener for FirstTouches {
         if self.now == MomentPhase::After {
             self.logged.begin_later(transaction);
         }
-        let mut rest = row.text;
-        while !rest.is_empty() {
-            let (found, after) = TouchOfTable::decode(rest).ok_or_else(broken)?;
-            rest = after;
-            match found {
+        let mut fields = RecordFields::of(row.text);
+        while !fields.is_empty() {
+            match TouchOfTable::take(&mut fields)? {
                 TouchOfTable::Own(number, records) => self.take_own(transaction, row, (number, records))?,
                 TouchOfTable::Parent(number, what) => {
                     let what = String::from_utf8_lossy(what);
@@ -543,46 +539,6 @@ impl ChoiceListener for FirstTouches {
             self.prepared.insert(xid.clone(), changed);
         }
         Ok(())
-    }
-}
-
-/// What a row change says of one of the tables, as a worker writes it.
-///
-/// ```text
-/// size field
-///    1 kind        0 its own row, 1 a row of a table from which foreign keys carry changes on to it
-///    4 table       which of the tables
-///    4 size
-///    n records     see `key_record.rs`; of another table's row the change in words
-/// ```
-#[derive(Debug, PartialEq, Eq)]
-enum TouchOfTable<'b> {
-    Own(usize, &'b [u8]),
-    Parent(usize, &'b [u8]),
-}
-
-impl<'b> TouchOfTable<'b> {
-    fn decode(bytes: &'b [u8]) -> Option<(Self, &'b [u8])> {
-        let (kind, rest) = bytes.split_first()?;
-        let (number, rest) = rest.split_first_chunk()?;
-        let (size, rest) = rest.split_first_chunk()?;
-        let (content, rest) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
-        let number = u32::from_le_bytes(*number) as usize;
-        match kind {
-            0 => Some((TouchOfTable::Own(number, content), rest)),
-            1 => Some((TouchOfTable::Parent(number, content), rest)),
-            _ => None,
-        }
-    }
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        let (kind, number, content) = match self {
-            TouchOfTable::Own(number, content) => (0, number, content),
-            TouchOfTable::Parent(number, content) => (1, number, content),
-        };
-        out.put_u8(kind);
-        out.put_u32(*number as u32);
-        put_sized(out, content);
     }
 }
 

@@ -1,14 +1,10 @@
 //! The rows that were changed after a moment, as `touched.rs` writes them and `live.rs` hands them to the server.
-//!
-//! ```text
-//! size field
-//!    4 size
-//!    n values      of a key or a row, as SQL in parentheses
-//! ```
 
-use std::io::{self, BufReader, Read};
+use std::io::{self, Read};
 
 use binlogz_payload::{Spool, SpoolMemory};
+
+use crate::record::{RecordReader, put};
 
 /// The rows changed after the moment.
 #[derive(Debug)]
@@ -35,36 +31,10 @@ impl SqlValues {
 
     /// Adds the values of one more key or row.
     pub(super) fn append(&mut self, values: &[u8]) -> io::Result<()> {
-        let size =
-            u32::try_from(values.len()).map_err(|_| io::Error::other("a row takes more than 4 GiB"))?;
-        self.0.append(&size.to_le_bytes())?;
-        self.0.append(values)
+        put(&mut self.0, 0, &[values])
     }
 
-    pub(super) fn reader(&self) -> SqlValuesReader<impl Read> {
-        SqlValuesReader { rest: BufReader::new(self.0.reader(0..self.0.size())), size: self.0.size() }
-    }
-}
-
-/// Reads the values of one key or row after the other.
-#[derive(Debug)]
-pub(super) struct SqlValuesReader<R> {
-    rest: R,
-    /// How many bytes are left.
-    size: u64,
-}
-
-impl<R: Read> SqlValuesReader<R> {
-    pub(super) fn is_at_end(&self) -> bool {
-        self.size == 0
-    }
-
-    /// Appends the values of the next key or row to `out`.
-    pub(super) fn append_next(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
-        let mut size = [0; 4];
-        self.rest.read_exact(&mut size)?;
-        let size = u64::from(u32::from_le_bytes(size));
-        self.size = self.size.saturating_sub(4 + size);
-        (&mut self.rest).take(size).read_to_end(out).map(drop)
+    pub(super) fn reader(&self) -> RecordReader<impl Read> {
+        RecordReader::new(self.0.reader(0..self.0.size()))
     }
 }

@@ -25,9 +25,8 @@ use super::live::LiveTable;
 use super::server_columns::{columns_of, map_of};
 use super::session::{PastAnswerRow, PastSession};
 use super::write::quoted;
-use crate::log::images::Images;
 use crate::log::writer::LogWriter;
-use crate::pass::schema_of_kept;
+use crate::record::{LoggedImages, schema_of_kept};
 use crate::text_values::{
     big_endian, date, datetime, decimal, fraction, fraction_size, integer, number_of, time, year,
 };
@@ -294,8 +293,12 @@ struct RowEvents<'w, 'o> {
 impl RowEvents<'_, '_> {
     fn row(&mut self, row: &PastAnswerRow) -> Result<(), PastError> {
         let (bitmaps, images) = self.encoder.images(row)?;
-        let row =
-            Images { event_type: EventType::WRITE_ROWS, bitmaps: &bitmaps, images: &images, before_size: 0 };
+        let row = LoggedImages {
+            event_type: EventType::WRITE_ROWS,
+            bitmaps: &bitmaps,
+            images: &images,
+            before_size: 0,
+        };
         let map = (self.number, &*self.encoder.map);
         self.writer.row(map, &row, RowsFlags::NO_FOREIGN_KEY_CHECKS).map_err(PastError::Output)?;
         self.size += images.len();

@@ -38,7 +38,8 @@ use crate::apply::referrers::{ParentChange, Referrers};
 use crate::apply::session::{ApplySession, ServerPosition};
 use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, replica, tables};
 use crate::choose::Direction;
-use crate::pass::{RowFlags, broken, shortened};
+use crate::pass::shortened;
+use crate::record::RowFlags;
 
 /// How changes are applied.
 #[derive(Debug)]
@@ -278,7 +279,7 @@ impl RowSink for ApplySink<'_> {
         if self.seen <= self.done {
             return Ok(());
         }
-        let change = ScriptChange::read(row.content).ok_or_else(broken)?;
+        let change = ScriptChange::read(row.content)?;
         if self.in_batch.is_none() {
             self.run(b"BEGIN", "beginning a batch")?;
         }
@@ -313,7 +314,7 @@ impl RowSink for ApplySink<'_> {
 
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> Result<(), ApplyError> {
         self.apply_group()?;
-        let change = ScriptChange::read(row.content).ok_or_else(broken)?;
+        let change = ScriptChange::read(row.content)?;
         Ok(self.report.line(&format!("{why}{}", change.name))?)
     }
 
@@ -367,8 +368,8 @@ impl ApplySink<'_> {
     /// Applies the rows that wait, as many at once as have no conflict.
     fn apply_group(&mut self) -> Result<(), ApplyError> {
         let rows = self.group.take();
-        let changes = rows.iter().map(|row| ScriptChange::read(&row.content)).collect::<Option<Vec<_>>>();
-        let changes = changes.ok_or_else(broken)?;
+        let changes =
+            rows.iter().map(|row| ScriptChange::read(&row.content)).collect::<io::Result<Vec<_>>>()?;
         // Ranges of rows, the next one last.
         let mut ranges = Vec::from([Range { start: 0, end: rows.len() }]);
         while let Some(Range { start, end }) = ranges.pop() {

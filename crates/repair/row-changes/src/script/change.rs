@@ -1,57 +1,17 @@
 //! A row's change as it is applied.
-//!
-//! ```text
-//! size field
-//!    2+n table        `database.table`, see named.rs
-//!    2+n name         the row, as messages name it
-//!    4 table_size
-//!    n quoted table
-//!    4 key_size
-//!    n key            the condition that finds the row by its key; empty without one
-//!    4 where_offset   where the statement's condition begins; of an INSERT, its size
-//!      statement      the rest
-//! ```
 
 use std::borrow::Cow;
 
-use binlogz_binlog::put::PutFields;
 use binlogz_binlog::row::Row;
 
-use super::named::NamedTransactions;
 use super::push_name;
 use crate::choose::{Direction, Operation};
 use crate::pass::shortened;
+pub(super) use crate::record::ScriptChange;
 use crate::sql::statement::{RowOutcome, push_key_of, push_statement};
 use crate::table::WrittenTable;
 
-/// A row's change as it is applied, read from its bytes.
-pub(super) struct ScriptChange<'b> {
-    pub(super) table: Cow<'b, str>,
-    pub(super) name: Cow<'b, str>,
-    quoted_table: &'b [u8],
-    key: &'b [u8],
-    where_offset: usize,
-    pub(super) statement: &'b [u8],
-}
-
 impl<'b> ScriptChange<'b> {
-    pub(super) fn read(bytes: &'b [u8]) -> Option<Self> {
-        let NamedTransactions { name: table, content } = NamedTransactions::read(bytes)?;
-        let NamedTransactions { name, content } = NamedTransactions::read(content)?;
-        let (quoted_table, content) = sized(content)?;
-        let (key, content) = sized(content)?;
-        let (where_offset, statement) = content.split_first_chunk()?;
-        let where_offset = u32::from_le_bytes(*where_offset) as usize;
-        (where_offset <= statement.len()).then_some(ScriptChange {
-            table,
-            name,
-            quoted_table,
-            key,
-            where_offset,
-            statement,
-        })
-    }
-
     /// Appends the change of a row.
     pub(super) fn push(
         out: &mut Vec<u8>,
@@ -66,14 +26,17 @@ impl<'b> ScriptChange<'b> {
         }
         let mut key = Vec::new();
         let where_offset = push_key_of(&mut key, table, row, direction, &statement);
-        NamedTransactions::push(out, |out| out.extend_from_slice(table.shown().as_bytes()));
-        NamedTransactions::push(out, |out| push_name(out, table, operation, row));
-        for part in [&table.name, &key] {
-            out.put_u32(part.len() as u32);
-            out.put(part);
-        }
-        out.put_u32(where_offset as u32);
-        out.put(&statement);
+        let mut name = Vec::new();
+        push_name(&mut name, table, operation, row);
+        let change = ScriptChange {
+            table: table.shown().into(),
+            name: String::from_utf8_lossy(&name),
+            quoted_table: &table.name,
+            key: &key,
+            where_offset,
+            statement: &statement,
+        };
+        change.encode(out);
         outcome
     }
 
@@ -142,9 +105,4 @@ impl<'b> ScriptChange<'b> {
 /// Statements have other bytes than UTF-8 in hexadecimal.
 fn text(bytes: Option<&[u8]>) -> &str {
     bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
-}
-
-fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (size, rest) = bytes.split_first_chunk()?;
-    rest.split_at_checked(u32::from_le_bytes(*size) as usize)
 }

@@ -10,16 +10,16 @@ use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
 use super::Rows;
-use super::kept::{ChangeKind, put};
 use super::later::LaterChanges;
 use super::repeated::{ChangeNumber, RepeatedChanges};
-use crate::cascade::{Cascades, RowPlace};
+use crate::cascade::{Cascades, row_place};
 use crate::choose::{Condition, Direction, RowSelection};
 use crate::images::{ImageRebuilder, RebuiltRow};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, RowAt, RowFlags, RowKeys, StatementAt,
-    StatementWords, TransactionEnding, shortened,
+    Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, StatementAt, StatementWords,
+    TransactionEnding, shortened,
 };
+use crate::record::{RowAt, RowFlags, RowImages, RowKeys, ScriptRecord, ScriptRow};
 use crate::table::Structure;
 
 /// Memory for the kept statements; the rest goes to a temporary file.
@@ -291,10 +291,13 @@ impl<'o> ScriptCollector<'o> {
         Ok(())
     }
 
+    fn put(&mut self, record: &ScriptRecord<'_>) -> io::Result<()> {
+        record.put(&mut self.collected.kept)
+    }
+
     fn header(&mut self, transaction: &FollowedTransaction) -> io::Result<()> {
         let text = describe(transaction);
-        let numbers = [transaction.number, transaction.time].map(u64::to_le_bytes);
-        put(&mut self.collected.kept, ChangeKind::Header, &[numbers.as_flattened(), text.as_bytes()])
+        self.put(&ScriptRecord::Header(transaction.number, transaction.time, text.as_bytes()))
     }
 
     /// The rows after this are of the transaction's current statement.
@@ -305,7 +308,7 @@ impl<'o> ScriptCollector<'o> {
         }
         let Some(text) = &transaction.statement else { return Ok(()) };
         match self.direction {
-            Direction::Redo => put(&mut self.collected.kept, ChangeKind::Statement, &[text])?,
+            Direction::Redo => self.put(&ScriptRecord::Statement(text))?,
             Direction::Undo => self.end_statement()?,
         }
         self.statement = Some((number, text.clone()));
@@ -315,9 +318,7 @@ impl<'o> ScriptCollector<'o> {
     /// Backwards, a statement is read before its rows if it stands after them.
     fn end_statement(&mut self) -> io::Result<()> {
         match self.statement.take() {
-            Some((_, text)) if self.direction == Direction::Undo => {
-                put(&mut self.collected.kept, ChangeKind::Statement, &[&text])
-            }
+            Some((_, text)) if self.direction == Direction::Undo => self.put(&ScriptRecord::Statement(&text)),
             _ => Ok(()),
         }
     }
@@ -353,7 +354,7 @@ impl<'o> ScriptCollector<'o> {
         if row.flags.has(RowFlags::MISSING) {
             let inside = row.inside.map(|index| format!("+{index}")).unwrap_or_default();
             let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
-            return put(&mut self.collected.kept, ChangeKind::Missing, &[place.as_bytes(), row.text]);
+            return self.put(&ScriptRecord::Missing(&[place.as_bytes(), row.text].concat()));
         }
         if row.flags.may_be_cascaded() {
             if self.cascading.replace(transaction.number) != Some(transaction.number) {
@@ -367,8 +368,8 @@ impl<'o> ScriptCollector<'o> {
         // What changed the table later is taken into account.
         let epoch = if row.flags.has(RowFlags::SETTLED) { u32::MAX } else { borders };
         let [table, map] = [self.table, self.map].map(|number| number as u32);
-        let numbers = [table, epoch, map, self.change.0].map(u32::to_le_bytes);
-        put(&mut self.collected.kept, ChangeKind::Row, &[numbers.as_flattened(), &[row.flags.0], row.text])
+        let (change, flags) = (self.change.0, row.flags);
+        self.put(&ScriptRecord::Row(ScriptRow { table, epoch, map, change, flags, text: row.text.into() }))
     }
 
     /// The rows that foreign keys changed with this one stand before it, so that they are made again after it.
@@ -377,7 +378,7 @@ impl<'o> ScriptCollector<'o> {
         let (table, map) = (self.table, self.map);
         let change = std::mem::replace(&mut self.change, ChangeNumber::KEYED);
         let mut by = None;
-        cascades.at(RowPlace::of(transaction, row), &mut |child| {
+        cascades.at(row_place(transaction, row), &mut |child| {
             if by.as_ref().is_some_and(|by| *by != child.constraint) {
                 self.by_constraint(by.take())?;
             }
@@ -402,7 +403,7 @@ impl<'o> ScriptCollector<'o> {
     /// Read backwards, it stands before the rows.
     fn by_constraint(&mut self, constraint: Option<String>) -> io::Result<()> {
         match constraint {
-            Some(text) => put(&mut self.collected.kept, ChangeKind::Statement, &[text.as_bytes()]),
+            Some(text) => self.put(&ScriptRecord::Statement(text.as_bytes())),
             None => Ok(()),
         }
     }
@@ -542,7 +543,7 @@ impl ChoiceListener for ScriptCollector<'_> {
         }
     }
 
-    fn image(&mut self, change: &[u8]) -> io::Result<()> {
+    fn image(&mut self, change: RowImages<'_>) -> io::Result<()> {
         self.images.as_mut().map_or(Ok(()), |images| images.image(change))
     }
 
@@ -570,8 +571,8 @@ impl ChoiceListener for ScriptCollector<'_> {
         }
         match &mut self.collected.repeated {
             Some(repeated) => {
-                if is_chosen && keys.digests().next().is_some() {
-                    self.keyless.insert(keys.names());
+                if is_chosen && !keys.digests.is_empty() {
+                    self.keyless.insert(keys.table.names());
                 }
                 self.change = repeated.take(transaction, keys, is_chosen);
             }
@@ -611,7 +612,7 @@ impl ChoiceListener for ScriptCollector<'_> {
             self.begin(transaction)?;
             self.end_statement()?;
             let context = if database.is_empty() { String::new() } else { format!(" (in {database})") };
-            put(&mut self.collected.kept, ChangeKind::Border, &[shown.as_bytes(), context.as_bytes()])?;
+            self.put(&ScriptRecord::Border(format!("{shown}{context}").as_bytes()))?;
         } else if is_chosen && !words.is_ddl() {
             if self.elsewhere.0 == 0 {
                 self.elsewhere.1 = transaction.changed_by(&text);

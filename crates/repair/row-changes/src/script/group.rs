@@ -11,7 +11,7 @@
 use std::rc::Rc;
 
 use super::change::ScriptChange;
-use crate::pass::RowFlags;
+use crate::record::RowFlags;
 
 /// The most rows that wait.
 const ROWS_MAX: usize = 250;

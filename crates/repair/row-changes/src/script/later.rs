@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use binlogz_figures::counted;
 
-use crate::pass::{FollowedTransaction, RowKeys};
+use crate::pass::FollowedTransaction;
+use crate::record::RowKeys;
 
 /// Keys of chosen rows that are held.
 const KEYS_MAX: usize = 1 << 20;
@@ -39,15 +40,15 @@ impl LaterChanges {
     /// A change of a row has passed, chosen or not.
     pub(super) fn take(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {
         if is_chosen {
-            for key in keys.digests() {
+            for key in &keys.digests {
                 if self.chosen.len() < KEYS_MAX {
-                    self.chosen.insert(key);
+                    self.chosen.insert(*key);
                 } else {
-                    self.is_full |= !self.chosen.contains(&key);
+                    self.is_full |= !self.chosen.contains(key);
                 }
             }
-        } else if keys.digests().any(|key| self.chosen.contains(&key)) {
-            self.name(transaction, &keys.table());
+        } else if keys.digests.iter().any(|key| self.chosen.contains(key)) {
+            self.name(transaction, &keys.table.shown());
         } else if self.is_full {
             self.unknown += 1;
         }

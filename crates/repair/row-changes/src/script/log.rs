@@ -13,12 +13,10 @@ use binlogz_binlog::event::RowsFlags;
 
 use super::ScriptSummary;
 use super::collect::CollectedChanges;
-use super::named::NamedTransactions;
 use super::replay::{RowSink, Skip, WrittenRow, replay};
 use crate::choose::Direction;
-use crate::log::images::Images;
 use crate::log::writer::LogWriter;
-use crate::pass::{RowFlags, broken};
+use crate::record::{LoggedChange, LoggedImages, RowFlags, broken};
 
 pub(super) fn write(
     collected: &CollectedChanges,
@@ -69,7 +67,7 @@ struct DeletedRow {
 }
 
 impl LogSink<'_> {
-    fn put(&mut self, map: usize, flags: RowFlags, images: &Images<'_>) -> io::Result<()> {
+    fn put(&mut self, map: usize, flags: RowFlags, images: &LoggedImages<'_>) -> io::Result<()> {
         let number = map;
         let map = self.collected.maps.get(number).ok_or_else(broken)?;
         let flags = [
@@ -98,7 +96,7 @@ impl LogSink<'_> {
             self.report.line(&format!("{REPLACED_CHECKED}: {}", deleted.name))?;
         }
         let unchecked = if has_same_keys { RowFlags::NO_FOREIGN_KEYS } else { 0 };
-        let images = Images::read(&deleted.images).ok_or_else(broken)?;
+        let images = LoggedImages::read(&deleted.images)?;
         self.put(deleted.map, RowFlags(deleted.flags.0 | unchecked), &images)
     }
 }
@@ -112,14 +110,12 @@ impl RowSink for LogSink<'_> {
     }
 
     fn row(&mut self, row: WrittenRow<'_>) -> io::Result<()> {
-        let named = NamedTransactions::read(row.content).ok_or_else(broken)?;
-        let (keys, content) = named.content.split_first_chunk().ok_or_else(broken)?;
-        let keys = u128::from_le_bytes(*keys);
-        let images = Images::read(content).ok_or_else(broken)?;
+        let change = LoggedChange::read(row.content)?;
+        let (keys, images) = (change.keys, LoggedImages::read(change.images)?);
         self.put_deleted(Some((&row, images.event_type, keys)))?;
         if images.event_type == EventType::DELETE_ROWS && row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
             let (table, map, flags) = (row.table, row.map, row.flags);
-            let (name, images) = (named.name.into_owned(), content.to_vec());
+            let (name, images) = (change.name.into_owned(), change.images.to_vec());
             self.deleted = Some(DeletedRow { table, map, flags, keys, name, images });
             return Ok(());
         }
@@ -127,8 +123,8 @@ impl RowSink for LogSink<'_> {
     }
 
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> io::Result<()> {
-        let named = NamedTransactions::read(row.content).ok_or_else(broken)?;
-        self.report.line(&format!("{why}{}", named.name))
+        let change = LoggedChange::read(row.content)?;
+        self.report.line(&format!("{why}{}", change.name))
     }
 
     fn note(&mut self, text: &str) -> io::Result<()> {

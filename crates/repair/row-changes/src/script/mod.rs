@@ -12,10 +12,8 @@ mod change;
 mod children;
 mod collect;
 mod group;
-mod kept;
 mod later;
 mod log;
-mod named;
 mod one_row;
 mod orphans;
 mod repeated;
@@ -42,9 +40,10 @@ use crate::digest::Digests;
 use crate::images::ImageRebuilder;
 use crate::log::images::push_images;
 use crate::pass::{
-    CarryingKeys, Error, FollowedTables, Follower, HistoryUse, Renderer, RowFlags, RowRendering, Search,
-    digests_of, lacks_columns, read_log,
+    CarryingKeys, Error, FollowedTables, Follower, HistoryUse, Renderer, RowRendering, Search, digests_of,
+    lacks_columns, read_log,
 };
+use crate::record::{LoggedChange, RowFlags};
 use crate::sql::literal::push_equal;
 use crate::sql::statement::{RowOutcome, push_statement};
 use crate::sql::text::push;
@@ -53,7 +52,6 @@ pub use apply::{AppliedChanges, ApplyOptions, TableSummary};
 use change::ScriptChange;
 pub use collect::ReadHistory;
 use collect::{CollectedChanges, ScriptCollector};
-use named::NamedTransactions;
 
 /// The summary of a script.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -530,8 +528,8 @@ impl Renderer for Rows {
             ScriptForm::Sql => push_statement(out, table, row, self.direction),
             ScriptForm::Apply => ScriptChange::push(out, table, (operation, row), self.direction),
             ScriptForm::Log => {
-                NamedTransactions::push(out, |out| push_name(out, table, operation, row));
-                out.extend_from_slice(&self.digest_of_keys(table, row).to_le_bytes());
+                let keys = self.digest_of_keys(table, row);
+                LoggedChange::push_front(out, |out| push_name(out, table, operation, row), keys);
                 match push_images(out, table, row, self.direction) {
                     Ok(true) => RowOutcome::Statement { is_lenient: false },
                     Ok(false) => RowOutcome::Nothing,

@@ -16,7 +16,8 @@ use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use crate::choose::Direction;
 use crate::digest::Digests;
-use crate::pass::{FollowedTransaction, RowKeys};
+use crate::pass::FollowedTransaction;
+use crate::record::RowKeys;
 use crate::table::WrittenTable;
 
 /// Rows whose changes are held.
@@ -84,10 +85,7 @@ impl RepeatedChanges {
         keys: &RowKeys<'_>,
         is_chosen: bool,
     ) -> ChangeNumber {
-        let mut digests = keys.digests();
-        let (Some(applied), Some(made)) = (digests.next(), digests.next()) else {
-            return ChangeNumber::KEYED;
-        };
+        let &[applied, made] = keys.digests.as_slice() else { return ChangeNumber::KEYED };
         if !is_chosen {
             if let Some(number) = self.chosen.get(&made) {
                 let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");

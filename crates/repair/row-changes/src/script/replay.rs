@@ -4,10 +4,10 @@ use std::io;
 
 use super::ScriptSummary;
 use super::collect::{CollectedChanges, SkipReason};
-use super::kept::{ChangeKind, ChangeReader};
 use super::repeated::ChangeNumber;
 use crate::choose::Direction;
-use crate::pass::{RowFlags, TransactionEnding, broken, shortened};
+use crate::pass::{TransactionEnding, shortened};
+use crate::record::{RowFlags, ScriptReader, ScriptRecord, ScriptRow, broken};
 
 /// A row that is written.
 #[derive(Clone, Copy)]
@@ -22,9 +22,6 @@ pub(super) struct WrittenRow<'c> {
     /// The renderer's text.
     pub(super) content: &'c [u8],
 }
-
-/// Where a kept row has its flags.
-const ROW_FLAGS: usize = 16;
 
 /// Why nothing of a transaction is written.
 pub(super) struct Skip {
@@ -74,13 +71,13 @@ pub(super) fn replay<S: RowSink>(
         has_begun: false,
         waiting: None,
     };
-    let mut reader = ChangeReader::new(&collected.kept, direction == Direction::Undo);
-    while let Some((kind, content)) = reader.next()? {
-        match kind {
-            ChangeKind::Row if direction == Direction::Undo => replay.row_backwards(content)?,
-            _ => {
+    let mut reader = ScriptReader::new(&collected.kept, direction == Direction::Undo);
+    while let Some(record) = reader.next()? {
+        match record {
+            ScriptRecord::Row(row) if direction == Direction::Undo => replay.row_backwards(row)?,
+            other => {
                 replay.waited()?;
-                replay.record(kind, content)?;
+                replay.record(&other)?;
             }
         }
     }
@@ -106,7 +103,7 @@ struct Replay<'c, S> {
     /// Whether the current transaction has a row.
     has_begun: bool,
     /// A row's change that waits for the changes that its foreign keys made, which stand before it in the log.
-    waiting: Option<Vec<u8>>,
+    waiting: Option<ScriptRow<'static>>,
 }
 
 impl<S: RowSink> Replay<'_, S> {
@@ -115,31 +112,29 @@ impl<S: RowSink> Replay<'_, S> {
         if std::mem::take(&mut self.is_open) { self.sink.end() } else { Ok(()) }
     }
 
-    fn record(&mut self, kind: ChangeKind, content: &[u8]) -> Result<(), S::Error> {
-        let text = || String::from_utf8_lossy(content);
-        match kind {
-            ChangeKind::Header => {
+    fn record(&mut self, record: &ScriptRecord<'_>) -> Result<(), S::Error> {
+        match record {
+            ScriptRecord::Header(number, time, text) => {
                 self.end()?;
-                let (number, rest) = content.split_first_chunk().ok_or_else(broken)?;
-                let (time, text) = rest.split_first_chunk().ok_or_else(broken)?;
-                self.skipped = self.collected.skipped.get(&u64::from_le_bytes(*number)).copied();
+                self.skipped = self.collected.skipped.get(number).copied();
                 self.is_open = true;
-                let text = String::from_utf8_lossy(text);
                 let skipped = self.skipped.map(|skipped| Skip {
                     why: format!("not {}: {}", self.verb, why(skipped)),
                     needs_nothing: skipped == SkipReason::XaRolledBack,
                 });
-                self.sink.begin(&text, u64::from_le_bytes(*time), skipped.as_ref())
+                self.sink.begin(&String::from_utf8_lossy(text), *time, skipped.as_ref())
             }
-            ChangeKind::Row => self.row(content),
-            ChangeKind::Missing => {
+            ScriptRecord::Row(row) => self.row(row),
+            ScriptRecord::Missing(text) => {
                 self.count_left();
-                self.sink.note(&format!("not {}: {}", self.verb, shortened(&text())))
+                let line = shortened(&String::from_utf8_lossy(text));
+                self.sink.note(&format!("not {}: {line}", self.verb))
             }
-            ChangeKind::Statement => self.sink.was(&shortened(&text())),
-            ChangeKind::Border => {
+            ScriptRecord::Statement(text) => self.sink.was(&shortened(&String::from_utf8_lossy(text))),
+            ScriptRecord::Border(text) => {
                 self.summary.statements_left += 1;
-                self.sink.note(&format!("not {}, a statement: {}", self.verb, text()))
+                let line = String::from_utf8_lossy(text);
+                self.sink.note(&format!("not {}, a statement: {line}", self.verb))
             }
         }
     }
@@ -152,11 +147,11 @@ impl<S: RowSink> Replay<'_, S> {
     /// A row of changes that are taken back. If foreign keys of the SQL layer changed rows together with an updated one,
     /// these stand before it in the log. They go back first, unchecked, as they were made: a session that took the
     /// updated one back would change them once more by itself.
-    fn row_backwards(&mut self, content: &[u8]) -> Result<(), S::Error> {
-        let flags = RowFlags(*content.get(ROW_FLAGS).ok_or_else(broken)?);
+    fn row_backwards(&mut self, row: ScriptRow<'_>) -> Result<(), S::Error> {
+        let flags = row.flags;
         if self.waiting.is_some() {
             if flags.is_cascaded() {
-                return self.row(content);
+                return self.row(&row);
             }
             self.waited()?;
         }
@@ -164,32 +159,28 @@ impl<S: RowSink> Replay<'_, S> {
             flags.has(RowFlags::SQL_FOREIGN_KEYS) && !flags.may_be_cascaded() && flags.has(RowFlags::UPDATE);
         match is_parent {
             true => {
-                self.waiting = Some(content.to_vec());
+                self.waiting = Some(row.into_owned());
                 Ok(())
             }
-            false => self.row(content),
+            false => self.row(&row),
         }
     }
 
     fn waited(&mut self) -> Result<(), S::Error> {
-        self.waiting.take().map_or(Ok(()), |content| self.row(&content))
+        self.waiting.take().map_or(Ok(()), |row| self.row(&row))
     }
 
-    fn row(&mut self, content: &[u8]) -> Result<(), S::Error> {
-        let read = || {
-            let (table, rest) = content.split_first_chunk()?;
-            let (epoch, rest) = rest.split_first_chunk()?;
-            let (map, rest) = rest.split_first_chunk()?;
-            let (change, rest) = rest.split_first_chunk()?;
-            let (flags, content) = rest.split_first()?;
-            let number = u32::from_le_bytes(*table) as usize;
-            let table = self.collected.tables.get(number)?;
-            let map = u32::from_le_bytes(*map) as usize;
-            let border = table.borders.get(u32::from_le_bytes(*epoch) as usize);
-            let change = ChangeNumber(u32::from_le_bytes(*change));
-            Some((border, WrittenRow { table: number, map, change, flags: RowFlags(*flags), content }))
+    fn row(&mut self, row: &ScriptRow<'_>) -> Result<(), S::Error> {
+        let number = row.table as usize;
+        let table = self.collected.tables.get(number).ok_or_else(broken)?;
+        let border = table.borders.get(row.epoch as usize);
+        let row = WrittenRow {
+            table: number,
+            map: row.map as usize,
+            change: ChangeNumber(row.change),
+            flags: row.flags,
+            content: &row.text,
         };
-        let (border, row) = read().ok_or_else(broken)?;
         if self.skipped.is_some() {
             self.count_left();
             return self.sink.left(row, "");

@@ -1,7 +1,7 @@
 //! Settings of the session in which statements run, so that values are stored as they are logged, whatever the server's
 //! own settings are.
 
-use crate::pass::RowFlags;
+use crate::record::RowFlags;
 
 /// Values are stored as they are written: zero and invalid dates too, and 0 in AUTO_INCREMENT columns.
 const SQL_MODE: &str = "ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION";

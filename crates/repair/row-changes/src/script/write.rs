@@ -12,7 +12,7 @@ use super::replay::{RowSink, Skip, WrittenRow, replay, verb};
 use super::session::ScriptSession;
 use super::{ScriptSummary, one_row, orphans, unfit};
 use crate::choose::Direction;
-use crate::pass::RowFlags;
+use crate::record::RowFlags;
 use crate::sql::CLIENT_CHARSET;
 
 pub(super) fn write(
