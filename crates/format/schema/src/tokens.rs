@@ -5,21 +5,56 @@ use sqlparser::dialect::MySqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, Tokenizer, TokenizerError, Word};
 
-/// Removes the marks of `/*!80023 … */`, so that the text inside counts, as it does for a server.
+/// Removes the marks of `/*!80023 … */`, so that the text inside counts, as it does for a server. Texts in quotes and other comments
+/// stay as they are.
 pub fn without_version_comments(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, comment)) = rest.split_once("/*!") {
+    let mut is_inside = false;
+    while let Some(place) = rest.find(['\'', '"', '`', '#', '-', '/', '*']) {
+        let (before, found) = rest.split_at(place);
         plain.push_str(before);
-        let comment = comment.trim_start_matches(|c: char| c.is_ascii_digit());
-        let (inside, after) = comment.split_once("*/").unwrap_or((comment, ""));
-        plain.push(' ');
-        plain.push_str(inside);
-        plain.push(' ');
-        rest = after;
+        if let Some(inside) = found.strip_prefix("/*!") {
+            rest = inside.trim_start_matches(|c: char| c.is_ascii_digit());
+            is_inside = true;
+            plain.push(' ');
+        } else if let Some(after) = found.strip_prefix("*/").filter(|_| is_inside) {
+            rest = after;
+            is_inside = false;
+            plain.push(' ');
+        } else {
+            let (kept, after) = found.split_at(opaque_size(found));
+            plain.push_str(kept);
+            rest = after;
+        }
     }
     plain.push_str(rest);
     plain
+}
+
+/// The bytes of the quoted text or comment with which a text begins; 1 if it begins with neither.
+fn opaque_size(text: &str) -> usize {
+    let is_line = text.strip_prefix("--").is_some_and(|after| after.starts_with(|c: char| c <= ' '));
+    let end = match text.as_bytes() {
+        [quote @ (b'\'' | b'"' | b'`'), ..] => quoted_size(text, *quote),
+        [b'/', b'*', inside @ ..] => inside.windows(2).position(|end| end == b"*/").map(|place| place + 4),
+        [b'#', ..] => text.find('\n'),
+        [b'-', ..] if is_line => text.find('\n'),
+        _ => Some(1),
+    };
+    end.unwrap_or(text.len())
+}
+
+/// The bytes of the text in quotes with which a text begins; `None`: it doesn't end. Two quotes in it make two texts of one.
+fn quoted_size(text: &str, quote: u8) -> Option<usize> {
+    let mut is_escaped = false;
+    let mut inside = text.bytes().enumerate().skip(1);
+    let (last, _) = inside.find(|(_, byte)| {
+        let ends = *byte == quote && !is_escaped;
+        is_escaped = *byte == b'\\' && quote != b'`' && !is_escaped;
+        ends
+    })?;
+    Some(last + 1)
 }
 
 /// Walks tokens.
@@ -145,4 +180,29 @@ pub(crate) fn name_of(token: &Token) -> Option<String> {
 /// Whether two columns' names are one, which the server compares in any case.
 pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || one.to_lowercase() == other.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_comments_count_and_what_looks_like_one_in_a_text_or_a_comment_stays() {
+        for (text, plain) in [
+            ("CREATE /*!40000 TEMPORARY */ TABLE t", "CREATE   TEMPORARY   TABLE t"),
+            ("COMMENT 'a /*!40000 b */ c' d", "COMMENT 'a /*!40000 b */ c' d"),
+            ("a /*! b /* c */ d */ e", "a   b /* c */ d   e"),
+            ("a /*!50000 DEFAULT 'x */ y' */ b", "a   DEFAULT 'x */ y'   b"),
+            ("a /*!80000 b", "a   b"),
+            (r"'it''s /*! a */' 'b\'/*! c */'", r"'it''s /*! a */' 'b\'/*! c */'"),
+            (r#"`a\` /*!1 b */ "/*! c */""#, r#"`a\`   b   "/*! c */""#),
+            ("/* /*! a */ b", "/* /*! a */ b"),
+            ("a -- /*! b\n/*! c */", "a -- /*! b\n  c  "),
+            ("a # /*! b\n/*! c */", "a # /*! b\n  c  "),
+            ("1--/*! 2 */", "1--  2  "),
+            ("'é /*! a", "'é /*! a"),
+        ] {
+            assert_eq!(without_version_comments(text), plain, "{text}");
+        }
+    }
 }
