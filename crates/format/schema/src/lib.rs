@@ -31,4 +31,4 @@ pub use history::{
 };
 pub use schema_file::{SchemaFile, SchemaFileError};
 pub use table::{ColumnFacts, DefinedColumn, DefinedTable};
-pub use tokens::without_version_comments;
+pub use tokens::{statement_tokens, without_version_comments};

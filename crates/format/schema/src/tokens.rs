@@ -57,6 +57,17 @@ fn quoted_size(text: &str, quote: u8) -> Option<usize> {
     Some(last + 1)
 }
 
+/// The words and signs of SQL text, with those of version comments.
+///
+/// # Errors
+///
+/// Text in quotes, or a comment, that doesn't end.
+pub fn statement_tokens(text: &str) -> Result<Vec<Token>, TokenizerError> {
+    let mut tokens = Tokenizer::new(&MySqlDialect {}, &without_version_comments(text)).tokenize()?;
+    tokens.retain(|token| !matches!(token, Token::Whitespace(_)));
+    Ok(tokens)
+}
+
 /// Walks tokens.
 pub(crate) struct TokenReader {
     pub(crate) tokens: Vec<Token>,
@@ -66,10 +77,7 @@ pub(crate) struct TokenReader {
 impl TokenReader {
     /// Splits a text.
     pub(crate) fn of(text: &str) -> Result<Self, TokenizerError> {
-        let dialect = MySqlDialect {};
-        let tokens = Tokenizer::new(&dialect, &without_version_comments(text)).tokenize()?;
-        let tokens = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
-        Ok(TokenReader { tokens, next: 0 })
+        Ok(TokenReader { tokens: statement_tokens(text)?, next: 0 })
     }
 
     /// Takes texts in double quotes for names, as the SQL mode ANSI_QUOTES does.

@@ -3,9 +3,8 @@
 //! DDL is always logged as text. Changes of rows are, where `binlog_format` is STATEMENT or MIXED: of these only DELETE and UPDATE
 //! without WHERE are told from their words, since how many rows they changed is in no log.
 
-use binlogz_schema::without_version_comments;
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use binlogz_schema::{statement_tokens, without_version_comments};
+use sqlparser::tokenizer::Token;
 
 /// Tables of a statement that are named; DROP TABLE may have thousands.
 const TABLES_MAX: usize = 16;
@@ -56,8 +55,7 @@ impl UnusualStatement {
             return None;
         }
         let front = text.get(..SIZE_MAX).unwrap_or(text);
-        let words = StatementTokens::of(&String::from_utf8_lossy(front), current);
-        words.read()
+        StatementTokens::of(&String::from_utf8_lossy(front), current).read()
     }
 }
 
@@ -71,54 +69,41 @@ fn is_candidate(text: &[u8]) -> bool {
         .any(begins)
 }
 
-/// A word or a sign of a statement.
-#[derive(Debug, PartialEq, Eq)]
-enum SqlWord {
-    /// A word as written, or a quoted name.
-    Name(String),
-    Dot,
-    Comma,
-    Other,
-}
-
 struct StatementTokens {
-    words: Vec<SqlWord>,
+    tokens: Vec<Token>,
     current: String,
 }
 
 impl StatementTokens {
     fn of(text: &str, current: &[u8]) -> Self {
-        let text = without_version_comments(text);
-        let word = |token: Token| match token {
-            Token::Whitespace(_) => None,
-            Token::Word(word) => Some(SqlWord::Name(word.value)),
-            Token::Period => Some(SqlWord::Dot),
-            Token::Comma => Some(SqlWord::Comma),
-            _ => Some(SqlWord::Other),
-        };
-        let words = match Tokenizer::new(&MySqlDialect {}, &text).tokenize() {
-            Ok(tokens) => tokens.into_iter().filter_map(word).collect(),
-            // Cut within a quoted text, perhaps: its first words are enough.
-            Err(_) => text.split_whitespace().map(|word| SqlWord::Name(word.to_owned())).collect(),
-        };
-        StatementTokens { words, current: String::from_utf8_lossy(current).into_owned() }
+        // Cut within a quoted text, perhaps: its first words are enough.
+        let tokens = statement_tokens(text).unwrap_or_else(|_| {
+            let plain = without_version_comments(text);
+            plain.split_whitespace().map(|word| Token::make_word(word, None)).collect()
+        });
+        StatementTokens { tokens, current: String::from_utf8_lossy(current).into_owned() }
+    }
+
+    /// The name, quoted or not, or the word at a place; `None`: there is a sign.
+    fn name(&self, place: usize) -> Option<&String> {
+        match self.tokens.get(place) {
+            Some(Token::Word(word)) => Some(&word.value),
+            _ => None,
+        }
     }
 
     /// The word at a place, in small letters; empty if there is a sign.
     fn at(&self, place: usize) -> String {
-        match self.words.get(place) {
-            Some(SqlWord::Name(name)) => name.to_lowercase(),
-            _ => String::new(),
-        }
+        self.name(place).map(|name| name.to_lowercase()).unwrap_or_default()
     }
 
     fn is(&self, place: usize, word: &str) -> bool {
-        matches!(self.words.get(place), Some(SqlWord::Name(name)) if name.eq_ignore_ascii_case(word))
+        self.name(place).is_some_and(|name| name.eq_ignore_ascii_case(word))
     }
 
     /// Whether these words stand somewhere, one after the other; what isn't essential may stand between the last two.
     fn has(&self, words: [&str; 2]) -> bool {
-        (0..self.words.len()).any(|place| self.is(place, words[0]) && self.is(place + 1, words[1]))
+        (0..self.tokens.len()).any(|place| self.is(place, words[0]) && self.is(place + 1, words[1]))
     }
 
     /// The place after words that may be left out.
@@ -156,14 +141,13 @@ impl StatementTokens {
     /// Where the statement begins: after MariaDB's SET STATEMENT variable = value FOR.
     fn begin(&self) -> Option<usize> {
         match self.is(0, "set") && self.is(1, "statement") {
-            true => (0..self.words.len()).find(|place| self.is(*place, "for")).map(|place| place + 1),
+            true => (0..self.tokens.len()).find(|place| self.is(*place, "for")).map(|place| place + 1),
             false => Some(0),
         }
     }
 
     fn has_where(&self) -> bool {
-        let is_limit = |word: &SqlWord| matches!(word, SqlWord::Name(name) if name.eq_ignore_ascii_case("where") || name.eq_ignore_ascii_case("limit"));
-        self.words.iter().any(is_limit)
+        (0..self.tokens.len()).any(|place| self.is(place, "where") || self.is(place, "limit"))
     }
 
     fn drop(&self, begin: usize) -> Option<UnusualStatement> {
@@ -171,14 +155,14 @@ impl StatementTokens {
         match &*self.at(begin + 1) {
             "temporary" => None,
             "database" | "schema" => {
-                let Some(SqlWord::Name(name)) = self.words.get(after_if(begin + 2)) else { return None };
+                let name = self.name(after_if(begin + 2))?;
                 let tables = vec![StatementTableName { database: name.clone(), table: String::new() }];
                 let verb = "DROP DATABASE".to_owned();
                 Some(UnusualStatement { effect: DdlEffect::DropDatabase, verb, tables })
             }
             "table" | "tables" => self.statement(DdlEffect::DropTable, "DROP TABLE", after_if(begin + 2)),
             "index" => {
-                let on = (begin..self.words.len()).find(|place| self.is(*place, "on"))?;
+                let on = (begin..self.tokens.len()).find(|place| self.is(*place, "on"))?;
                 self.statement(DdlEffect::Redefines, "DROP INDEX", on + 1)
             }
             "" => None,
@@ -225,7 +209,7 @@ impl StatementTokens {
             "system",
             "period",
         ];
-        (0..self.words.len())
+        (0..self.tokens.len())
             .any(|place| self.is(place, "drop") && !others.iter().any(|other| self.is(place + 1, other)))
     }
 
@@ -248,13 +232,13 @@ impl StatementTokens {
     /// The names of a list, up to what is no list.
     fn tables(&self, mut place: usize) -> Vec<StatementTableName> {
         let mut tables = Vec::new();
-        while let Some(SqlWord::Name(first)) = self.words.get(place) {
-            let (database, table, next) = match (self.words.get(place + 1), self.words.get(place + 2)) {
-                (Some(SqlWord::Dot), Some(SqlWord::Name(table))) => (first, table, place + 3),
+        while let Some(first) = self.name(place) {
+            let (database, table, next) = match (self.tokens.get(place + 1), self.name(place + 2)) {
+                (Some(Token::Period), Some(table)) => (first, table, place + 3),
                 _ => (&self.current, first, place + 1),
             };
             tables.push(StatementTableName { database: database.clone(), table: table.clone() });
-            if tables.len() == TABLES_MAX || self.words.get(next) != Some(&SqlWord::Comma) {
+            if tables.len() == TABLES_MAX || self.tokens.get(next) != Some(&Token::Comma) {
                 break;
             }
             place = next + 1;

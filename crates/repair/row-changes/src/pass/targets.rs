@@ -3,8 +3,8 @@
 //! It knows INSERT, REPLACE, LOAD, UPDATE and DELETE, and no other statement. All tables of an UPDATE or DELETE over several
 //! count, also those that are only read.
 
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer, Word};
+use binlogz_schema::statement_tokens;
+use sqlparser::tokenizer::{Token, Word};
 
 /// A table as a statement names it, in small letters: its database, where it stands there, and its name.
 pub(crate) type ChangedTableName = (Option<String>, String);
@@ -20,9 +20,7 @@ pub(crate) fn changed_tables(text: &str) -> Option<Vec<ChangedTableName>> {
     if text.contains("/*!") || text.contains("/*M!") {
         return None;
     }
-    let tokens = Tokenizer::new(&MySqlDialect {}, text).tokenize().ok()?;
-    let tokens = tokens.into_iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
-    let mut statement = Statement { tokens, place: 0 };
+    let mut statement = Statement { tokens: statement_tokens(text).ok()?, place: 0 };
     match statement.word()?.as_str() {
         "insert" | "replace" => {
             statement.skip(&FILLERS);

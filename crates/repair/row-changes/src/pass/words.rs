@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use sqlparser::dialect::MySqlDialect;
-use sqlparser::tokenizer::{Token, Tokenizer};
+use binlogz_schema::statement_tokens;
+use sqlparser::tokenizer::Token;
 
 /// How far into a statement the kind of what it defines stands: CREATE OR REPLACE ALGORITHM = UNDEFINED DEFINER = `u`@`h` SQL
 /// SECURITY DEFINER VIEW.
@@ -24,7 +24,7 @@ struct Word {
 
 impl StatementWords {
     pub(crate) fn of(text: &str) -> Self {
-        let Ok(tokens) = Tokenizer::new(&MySqlDialect {}, text).tokenize() else {
+        let Ok(tokens) = statement_tokens(text) else {
             let word = |word: &str| Word { text: word.to_lowercase(), qualifier: None };
             return StatementWords { words: text.split_whitespace().map(word).collect(), is_unknown: true };
         };
@@ -32,7 +32,6 @@ impl StatementWords {
         let mut follows_dot = false;
         for token in tokens {
             match token {
-                Token::Whitespace(_) => {}
                 Token::Period => follows_dot = true,
                 // With the SQL mode ANSI_QUOTES a name stands in double quotes.
                 Token::Word(sqlparser::tokenizer::Word { value, .. }) | Token::DoubleQuotedString(value) => {
