@@ -16,7 +16,7 @@ pub struct RowCounts {
 impl RowCounts {
     /// Counts rows of an event.
     #[inline]
-    pub(crate) fn count(&mut self, kind: RowsKind, rows: u64) {
+    pub fn count(&mut self, kind: RowsKind, rows: u64) {
         match kind {
             RowsKind::Write => self.inserts += rows,
             RowsKind::Update | RowsKind::PartialUpdate => self.updates += rows,
@@ -24,7 +24,8 @@ impl RowCounts {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &RowCounts) {
+    /// Adds the rows of another count.
+    pub fn add(&mut self, other: &RowCounts) {
         self.inserts += other.inserts;
         self.updates += other.updates;
         self.deletes += other.deletes;

@@ -45,7 +45,7 @@ impl FileStats {
         if let Some(description) = &part.figures.description {
             self.writer = description.writer;
         }
-        if let Some((head, ending)) = part.head {
+        if let Some((head, ending)) = part.cut.head {
             let open = self.open.get_or_insert_default();
             open.join(head);
             if let Some(ending) = ending {
@@ -53,7 +53,7 @@ impl FileStats {
             }
         }
         self.figures.add(&part.figures);
-        if let Some(tail) = part.tail {
+        if let Some(tail) = part.cut.tail {
             self.open = Some(tail);
         }
     }

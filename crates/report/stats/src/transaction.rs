@@ -60,7 +60,7 @@ struct Payload {
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum TransactionEnd {
+pub enum TransactionEnd {
     /// With an event of this type.
     Whole(TransactionContent, EventType),
     /// The log ends, or another transaction begins, before its end.
@@ -68,37 +68,31 @@ pub(crate) enum TransactionEnd {
 }
 
 impl CountedTransaction {
-    /// An event outside of transactions, to be counted as if it were one.
-    pub(crate) fn of_stray() -> Self {
-        CountedTransaction { events: 1, ..CountedTransaction::default() }
-    }
-
     /// Takes its first event.
     ///
     /// # Errors
     ///
     /// A GTID event that can't be read.
-    pub(crate) fn begin(&mut self, event: &Event<'_>) -> Result<(), BinlogError> {
+    pub(crate) fn begin(event: &Event<'_>) -> Result<Self, BinlogError> {
         let gtid = match &event.frame {
             Some(frame) => AnyGtidEvent::decode_frame(frame)?,
             None => None,
         };
-        let (mut gtid_size, mut event_bytes) = (0, 0);
-        match gtid {
-            Some(_) => gtid_size = size_without_checksum(event),
-            None => event_bytes = size_without_checksum(event),
-        }
-        self.begin = Some(Begin {
+        let size = size_without_checksum(event);
+        let begin = Begin {
             offset: event.position.offset,
             id: gtid.as_ref().and_then(AnyGtidEvent::gtid),
-            gtid_size,
+            gtid_size: if gtid.is_some() { size } else { 0 },
             commit_timestamp: gtid.as_ref().and_then(|gtid| Some(gtid.commit_timestamps()?.immediate)),
             header_timestamp: event.header.timestamp,
             transaction_length: gtid.as_ref().and_then(AnyGtidEvent::transaction_length),
-        });
-        self.event_bytes = event_bytes;
-        self.stored_bytes = u64::from(event.header.event_size);
-        Ok(())
+        };
+        Ok(CountedTransaction {
+            begin: Some(begin),
+            event_bytes: if gtid.is_some() { 0 } else { size },
+            stored_bytes: u64::from(event.header.event_size),
+            ..CountedTransaction::default()
+        })
     }
 
     /// Takes another event of the log.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::Quantiles;
-use binlogz_stats::TableName;
+use binlogz_stats::{CutTransactions, TableName};
 
 use crate::largest::{ChangeFrequency, LargeChange, LargestChanges, OperationOnTable};
 use crate::transaction::{OpenTransaction, TriagedTransaction};
@@ -15,12 +15,9 @@ use crate::transaction::{OpenTransaction, TriagedTransaction};
 pub struct BatchTriage {
     /// Which log of the input, counted from 0.
     pub(crate) log: u64,
-    /// The end, or the middle, of a transaction that began earlier, and whether it ended.
-    pub(crate) head: Option<(OpenTransaction, bool)>,
     /// Everything that is whole.
     pub(crate) whole: TriageFigures,
-    /// A transaction that continues after the batch.
-    pub(crate) tail: Option<OpenTransaction>,
+    pub(crate) cut: CutTransactions<OpenTransaction>,
 }
 
 /// Tables of which it is known whether they had a DELETE before.

@@ -66,7 +66,7 @@ impl TriagedTransaction {
     /// All rows.
     pub fn rows(&self) -> RowCounts {
         let mut all = self.others;
-        self.tables.iter().for_each(|table| add(&mut all, &table.rows));
+        self.tables.iter().for_each(|table| all.add(&table.rows));
         all
     }
 
@@ -87,21 +87,6 @@ impl TriagedTransaction {
         self.tables.push(TableChanges { name: Arc::clone(name), rows, by_foreign_key });
         self.tables.last_mut()
     }
-}
-
-/// Adds rows of an operation.
-pub(crate) fn count(rows: &mut RowCounts, kind: RowsKind, number: u64) {
-    match kind {
-        RowsKind::Write => rows.inserts += number,
-        RowsKind::Update | RowsKind::PartialUpdate => rows.updates += number,
-        RowsKind::Delete => rows.deletes += number,
-    }
-}
-
-fn add(rows: &mut RowCounts, other: &RowCounts) {
-    rows.inserts += other.inserts;
-    rows.updates += other.updates;
-    rows.deletes += other.deletes;
 }
 
 /// A statement as logged, and how many rows came of it.
@@ -199,12 +184,12 @@ impl OpenTransaction {
         let transaction = &mut self.transaction;
         match transaction.table(name) {
             Some(table) => {
-                count(&mut table.rows, kind, number);
+                table.rows.count(kind, number);
                 if by_foreign_key {
-                    count(&mut table.by_foreign_key, kind, number);
+                    table.by_foreign_key.count(kind, number);
                 }
             }
-            None => count(&mut transaction.others, kind, number),
+            None => transaction.others.count(kind, number),
         }
     }
 
@@ -238,16 +223,16 @@ impl OpenTransaction {
         own.bytes += more.bytes;
         own.thread_id = own.thread_id.or(more.thread_id);
         own.is_rolled_back |= more.is_rolled_back;
-        add(&mut own.others, &more.others);
+        own.others.add(&more.others);
         own.account = own.account.take().or(more.account);
         own.unusual = own.unusual.take().or(more.unusual);
         for table in more.tables {
             match own.table(&table.name) {
                 Some(known) => {
-                    add(&mut known.rows, &table.rows);
-                    add(&mut known.by_foreign_key, &table.by_foreign_key);
+                    known.rows.add(&table.rows);
+                    known.by_foreign_key.add(&table.by_foreign_key);
                 }
-                None => add(&mut own.others, &table.rows),
+                None => own.others.add(&table.rows),
             }
         }
     }

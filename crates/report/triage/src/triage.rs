@@ -58,16 +58,16 @@ impl Triage {
             self.open = None;
             self.log = batch.log;
         }
-        if let Some((head, has_ended)) = batch.head.take() {
+        if let Some((head, ending)) = batch.cut.head {
             self.open.get_or_insert_default().join(head);
-            if has_ended {
+            if ending.is_some() {
                 self.end();
             }
         }
         batch.whole.set_log(self.logs);
         self.figures.join(batch.whole);
-        if batch.tail.is_some() {
-            self.open = batch.tail;
+        if batch.cut.tail.is_some() {
+            self.open = batch.cut.tail;
         }
     }
 
