@@ -60,7 +60,7 @@ pub struct Life<'o> {
     /// The history that tells the columns' defaults.
     defaults: Option<&'o TableHistory>,
     /// The foreign keys that may have changed the table's rows below the log.
-    carrying: Option<&'o CarryingKeys>,
+    carrying: Option<&'o CarryingKeys<'o>>,
     changes: ChangeRenderer,
     follower: Follower<Writer<'o>>,
 }
@@ -197,7 +197,7 @@ impl<'o> Life<'o> {
 
     /// Names what these foreign keys did to the rows below the log.
     #[must_use]
-    pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys>) -> Self {
+    pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys<'o>>) -> Self {
         self.carrying = keys;
         self
     }

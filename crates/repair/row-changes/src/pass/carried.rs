@@ -54,6 +54,8 @@ struct CarryingKey {
     on_delete: ReferentialRule,
     on_update: ReferentialRule,
     is_at_column: bool,
+    /// Whether it matters for the tables chosen.
+    matters: bool,
 }
 
 impl CarryingKey {
@@ -127,30 +129,28 @@ impl CarryingKey {
 
 /// The foreign keys that may have changed rows of chosen tables below the log, or rows with those of chosen tables.
 #[derive(Debug, Clone)]
-pub struct CarryingKeys {
-    /// Of all tables.
+pub struct CarryingKeys<'h> {
+    /// Those of all tables.
     all: Vec<CarryingKey>,
     /// The tables that are chosen, or none for all.
     tables: Vec<(String, String)>,
     is_shown_only: bool,
-    /// Those that matter for the tables chosen.
-    keys: Vec<CarryingKey>,
     /// Which table had which name when.
-    history: Option<TableHistory>,
+    history: Option<&'h TableHistory>,
     /// Keys that can't be followed through the logs, line by line.
     unclear: Vec<String>,
     /// Whether the parents' changes that are chosen are taken back: the server then takes ON UPDATE CASCADE back by itself.
     undoes: bool,
 }
 
-impl CarryingKeys {
+impl<'h> CarryingKeys<'h> {
     /// The foreign keys of these tables and, where changes are taken back, those that refer to them; all if there are no tables. `None`:
     /// there is no such key. `direction` is `None` where changes are only shown.
     pub fn new(
         schema: &SchemaFile,
         tables: &[(String, String)],
         direction: Option<Direction>,
-    ) -> Option<CarryingKeys> {
+    ) -> Option<Self> {
         let mut keys = Vec::new();
         for (database, table, key) in schema.foreign_keys() {
             if (key.on_delete, key.on_update) == (ReferentialRule::Refuse, ReferentialRule::Refuse) {
@@ -175,6 +175,7 @@ impl CarryingKeys {
                 on_delete,
                 on_update,
                 is_at_column,
+                matters: false,
             });
         }
         // The same order in every run.
@@ -183,7 +184,6 @@ impl CarryingKeys {
             all: keys,
             tables: tables.to_vec(),
             is_shown_only: direction.is_none(),
-            keys: Vec::new(),
             history: None,
             unclear: Vec::new(),
             undoes: direction == Some(Direction::Undo),
@@ -194,37 +194,41 @@ impl CarryingKeys {
 
     /// Finds the keys that matter for the tables chosen.
     fn choose(&mut self) {
-        self.keys = self.all.clone();
-        if self.tables.is_empty() {
-            return;
-        }
         let above = CarryingKey::tables_above(&self.all, &self.tables);
-        let (tables, is_shown_only) = (&self.tables, self.is_shown_only);
-        self.keys.retain(|key| above.contains(&key.child) || !is_shown_only && key.refers_to_any(tables));
+        for key in &mut self.all {
+            key.matters = self.tables.is_empty()
+                || above.contains(&key.child)
+                || !self.is_shown_only && key.refers_to_any(&self.tables);
+        }
+    }
+
+    /// The keys that matter, by number.
+    fn numbered(&self) -> impl Iterator<Item = (u32, &CarryingKey)> {
+        (0..).zip(&self.all).filter(|(_, key)| key.matters)
     }
 
     /// The same keys under the names that their tables had at each place of the logs. `None`: the names were always those of now.
     #[must_use]
-    pub fn through(&self, history: &TableHistory) -> Option<CarryingKeys> {
-        let mut keys = self.clone();
+    pub fn through<'t>(&self, history: &'t TableHistory) -> Option<CarryingKeys<'t>>
+    where
+        'h: 't,
+    {
+        let mut keys: CarryingKeys<'t> = self.clone();
         let unclear = keys.all.iter_mut().map(|key| key.follow(history)).collect::<Vec<_>>();
         let has_earlier = |key: &CarryingKey| key.earlier_children.len() + key.earlier_parents.len() > 0;
         if !keys.all.iter().any(has_earlier) && unclear.iter().all(Vec::is_empty) {
             return None;
         }
         keys.choose();
-        let matters = |key: &CarryingKey| {
-            keys.keys.iter().any(|own| (&own.child, &own.name) == (&key.child, &key.name))
-        };
-        let lines = keys.all.iter().zip(unclear).filter(|(key, _)| matters(key));
+        let lines = keys.all.iter().zip(unclear).filter(|(key, _)| key.matters);
         keys.unclear = lines.flat_map(|(_, lines)| lines).collect();
-        keys.history = Some(history.clone());
+        keys.history = Some(history);
         Some(keys)
     }
 
     /// Whether one of them refers to this table, or to one that had its name.
     pub fn has_parent(&self, database: &[u8], table: &[u8]) -> bool {
-        self.keys.iter().any(|key| key.may_refer_to(database, table))
+        self.numbered().any(|(_, key)| key.may_refer_to(database, table))
     }
 
     /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log, at a place.
@@ -250,9 +254,10 @@ impl CarryingKeys {
             }
         };
         let name = (&*table.schema.database, &*table.schema.table);
-        let at = self.history.as_ref().map(|history| (history, place));
-        let keys = (0u32..).zip(&self.keys);
-        keys.filter(move |(_, key)| carries(key) && key.refers_to(name, at)).map(|(number, _)| number)
+        let at = self.history.map(|history| (history, place));
+        self.numbered()
+            .filter(move |(_, key)| carries(key) && key.refers_to(name, at))
+            .map(|(number, _)| number)
     }
 }
 
@@ -304,10 +309,10 @@ impl CarriedChanges {
     }
 
     /// A line for each key; `verb` is what isn't done with the children.
-    pub(crate) fn notes(&self, keys: &CarryingKeys, verb: &str) -> Vec<String> {
+    pub(crate) fn notes(&self, keys: &CarryingKeys<'_>, verb: &str) -> Vec<String> {
         let numbered = self.counts.iter();
         let line = |(number, (count, place)): (&u32, &(u64, String))| {
-            let CarryingKey { name, child, parent, .. } = keys.keys.get(*number as usize)?;
+            let CarryingKey { name, child, parent, .. } = keys.all.get(*number as usize)?;
             Some(format!(
                 "foreign key {name}: rows of {child} that the server changed with {} of {parent} are in no log, so they aren't {verb}; the \
                  first is {place}",

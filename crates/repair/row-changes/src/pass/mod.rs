@@ -68,7 +68,7 @@ pub(crate) struct Search<'o, R> {
     pub(crate) schema: Option<&'o SchemaFile>,
     pub(crate) history: Option<HistoryUse<'o>>,
     /// The foreign keys of which it is to be said what they carried on below the log.
-    pub(crate) carrying: Option<&'o CarryingKeys>,
+    pub(crate) carrying: Option<&'o CarryingKeys<'o>>,
     pub(crate) renderer: &'o R,
     pub(crate) workers: usize,
 }

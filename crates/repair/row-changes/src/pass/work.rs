@@ -137,7 +137,7 @@ pub(super) struct Worker<'o, R> {
     history: Option<HistoryUse<'o>>,
     /// Which of the logs it is.
     log_number: u64,
-    carrying: Option<&'o CarryingKeys>,
+    carrying: Option<&'o CarryingKeys<'o>>,
     renderer: &'o R,
     /// The offsets that were chosen.
     range: Range,
@@ -384,7 +384,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         (schema, rows): (&Arc<TableSchema>, &RowsEvent<'_>),
         records: &mut Spool,
     ) -> Result<(), Error> {
-        let parents = |keys: &&CarryingKeys| keys.has_parent(&schema.database, &schema.table);
+        let parents = |keys: &&CarryingKeys<'_>| keys.has_parent(&schema.database, &schema.table);
         let Some(keys) = self.carrying.filter(parents) else { return Ok(()) };
         if !changes_below(rows) {
             return Ok(());

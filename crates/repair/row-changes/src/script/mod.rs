@@ -100,7 +100,7 @@ pub struct Script<'o> {
     uses_history: bool,
     finder: Option<EffectFinder<'o, Rows>>,
     /// Foreign keys of which nobody looks for what they did below the log.
-    carrying: Option<&'o CarryingKeys>,
+    carrying: Option<&'o CarryingKeys<'o>>,
     /// Of rows' keys, where changes are looked for that came later.
     digests: Option<Arc<Digests>>,
     /// Tables of which all rows are followed.
@@ -199,7 +199,7 @@ impl<'o> Script<'o> {
 
     /// Names what these foreign keys did below the log, which isn't taken back.
     #[must_use]
-    pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys>) -> Self {
+    pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys<'o>>) -> Self {
         self.carrying = keys;
         self
     }

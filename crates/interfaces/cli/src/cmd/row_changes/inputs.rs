@@ -309,7 +309,7 @@ pub(super) struct LogPass<'p> {
     pub(super) choose: &'p ChooseArgs,
     pub(super) selection: &'p RowSelection,
     /// The foreign keys of which it matters what they changed below the log.
-    pub(super) keys_below: Option<&'p CarryingKeys>,
+    pub(super) keys_below: Option<&'p CarryingKeys<'p>>,
     pub(super) schema: Option<&'p SchemaFile>,
     pub(super) keyring: Option<&'p Keyring>,
     /// As [`RecoverSearch::statements`].

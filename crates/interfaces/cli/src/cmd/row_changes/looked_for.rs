@@ -13,7 +13,7 @@ use binlogz_schema::SchemaFile;
 pub(in crate::cmd) struct RecoverSearch<'o> {
     pub(in crate::cmd) selection: &'o RowSelection,
     /// The foreign keys whose parents' changes matter too.
-    keys_below: Option<&'o CarryingKeys>,
+    keys_below: Option<&'o CarryingKeys<'o>>,
     pub(in crate::cmd) schema: Option<&'o SchemaFile>,
     pub(in crate::cmd) range: Range,
     /// Whether statements matter that are no transaction control, also of transactions that are not chosen.
@@ -26,7 +26,7 @@ pub(in crate::cmd) struct RecoverSearch<'o> {
 
 impl<'o> RecoverSearch<'o> {
     pub(in crate::cmd) fn new(
-        (selection, keys_below): (&'o RowSelection, Option<&'o CarryingKeys>),
+        (selection, keys_below): (&'o RowSelection, Option<&'o CarryingKeys<'o>>),
         schema: Option<&'o SchemaFile>,
         range: Range,
         statements: bool,
@@ -88,7 +88,7 @@ impl<'o> RecoverSearch<'o> {
 
     fn may_be_among(&self, rows: &TableRows<'_>) -> bool {
         let counts = rows.rows;
-        let is_parent = |keys: &CarryingKeys| keys.has_parent(&rows.name.database, &rows.name.table);
+        let is_parent = |keys: &CarryingKeys<'_>| keys.has_parent(&rows.name.database, &rows.name.table);
         if counts.updated + counts.deleted > 0 && self.keys_below.is_some_and(is_parent) {
             return true;
         }

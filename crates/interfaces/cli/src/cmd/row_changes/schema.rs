@@ -93,7 +93,7 @@ impl SchemaArg {
         direction: Option<Direction>,
         options: &impl Fn() -> Result<ConnectOptions>,
         servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
-    ) -> Result<std::result::Result<Option<CarryingKeys>, String>> {
+    ) -> Result<std::result::Result<Option<CarryingKeys<'static>>, String>> {
         let keys = |schema: &SchemaFile| CarryingKeys::new(schema, tables, direction);
         let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.and_then(keys))) };
         Ok(match server_schema(&connect, ServerTables::Families) {
