@@ -9,6 +9,7 @@ mod later;
 mod looked_for;
 mod neighbours;
 mod output;
+mod passes;
 mod rows;
 mod schema;
 mod table_at;
@@ -22,29 +23,24 @@ pub(in crate::cmd) use schema::read_schema;
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 
-use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
-use binlogz_flow::Input;
 use binlogz_print::met::UnmetRequest;
-use binlogz_row_changes::{
-    Direction, Error, Range, ReadHistory, RowSelection, Script, ScriptForm, ScriptSummary,
-};
+use binlogz_row_changes::{Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
-use super::workers;
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, name_unread, warn};
+use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
-use inputs::{LogPass, OpenedLog, PassFindings};
 use later::Sought;
 use neighbours::name_likely_tables;
 use output::OutputArgs;
+use passes::{FirstPass, ScriptPasses, ScriptSources};
 pub(crate) use rows::RowsCommand;
 use schema::{CascadesArg, SchemaArg};
 pub(crate) use table_at::TableAt;
@@ -149,201 +145,78 @@ impl Redo {
 impl ScriptArgs {
     fn run(self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<Exit> {
         let output = self.output.check(self.format, &self.input.files)?;
-        let selection = self.choose.selection()?;
-        let apply_to = self.connect_to_apply(cascades)?;
-        let log_server = self.input.server(&self.server)?;
-        let options = || self.server.connect_options(PROGRAM_NAME);
-        let form = if apply_to.is_some() { ScriptForm::Apply } else { self.format.form() };
-        let schema =
-            self.schema.read(&selection.tables, &options, (apply_to.as_ref(), log_server.as_ref()))?;
-        let cascades = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
-        let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), cascades.is_some())?;
-        let keyring = self.keyring.open()?;
-        let schema = schema.as_ref().or(cascades.as_ref().map(|(schema, _)| schema));
-        let mut ahead = Exit::Done;
-        let servers = (apply_to.as_ref(), log_server.as_ref());
-        let below = match direction == Direction::Undo && cascades.is_none() {
-            true => {
-                let of = (schema, &*selection.tables);
-                self.schema.carrying_keys(of, Some(direction), &options, servers)?
-            }
-            false => Ok(None),
-        };
-        let keys_now = below.as_ref().ok().and_then(Option::as_ref);
-        let can_be_read_again = logs.iter().all(|log| !log.is_pipe());
-        // A row from before a DDL statement isn't certain to be of the table's present key.
-        let can_have_images = can_be_read_again && !self.across_ddl;
-        let new_script = || {
-            Script::new(&selection, schema, (direction, form), self.across_ddl)
-                .with_keys_below(keys_now)
-                .deferring_conditions(can_have_images)
-        };
-        let mut script = new_script();
-        if let Some((families, place)) = &cascades {
-            let with = script.with_cascades(families);
-            script = with.map_err(|error| CommandFailure::of(place, error))?;
-            ahead = self.read_ahead(&mut script, &logs, keyring.as_ref())?;
-        }
-        let is_applied = apply_to.is_some();
-        let mut later_logs = Vec::new();
-        if let Some(connect) = self.schema.server(&options, (apply_to.as_ref(), log_server.as_ref()))? {
-            later_logs
-                .push((connect, Sought { names: true, repeated: is_applied && !self.schema.is_given() }));
-        }
-        if let Some(connect) = apply_to.as_ref().filter(|_| self.schema.is_given()) {
-            later_logs.push((connect.clone(), Sought { names: false, repeated: true }));
-        }
-        let mut pass = LogPass {
-            logs: &logs,
-            choose: &self.choose,
-            selection: &selection,
-            keys_below: keys_now,
-            schema,
-            keyring: keyring.as_ref(),
-            statements: true,
-            later: direction == Direction::Undo && form == ScriptForm::Sql || form == ScriptForm::Apply,
-            earlier: false,
-            told: 0,
-        };
-        let PassFindings { unmet, mut exit } = self.read(&mut script, &pass, &later_logs)?;
+        let sources = self.sources(direction, cascades)?;
+        let passes = ScriptPasses::new(&self, &sources, direction);
+        let FirstPass { mut script, all_logs, unmet, ahead, mut exit } = passes.first()?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);
         }
-        let all_logs;
-        if can_have_images && !script.lacking_tables().is_empty() && log_server.is_some() {
-            all_logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), true)?;
-            if all_logs.len() > logs.len() {
-                // A history counts the logs, so it is made of all of them.
-                (pass.logs, pass.told) = (&all_logs, usize::MAX);
-                script = new_script();
-                exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
-            }
+        let read = script.take_history();
+        let keys_then = passes.keys_then(&read.history);
+        let needs = passes.needs(&script, &read, keys_then.as_ref(), exit);
+        if needs.is_any() {
+            let (again, found) = passes.second(all_logs.as_deref().unwrap_or(&sources.logs), needs)?;
+            script = again;
+            exit = exit.max(found);
         }
-        let ReadHistory { history, tells_tables, is_whole } = script.take_history();
-        // Unread events may be statements.
-        let is_certain = exit == Exit::Done;
-        let keys_then = keys_now.filter(|_| can_be_read_again).and_then(|keys| keys.through(&history));
-        let defaults = Some(&history).filter(|_| is_whole && is_certain);
-        let history = Some(&history).filter(|_| tells_tables && can_be_read_again && is_certain);
-        let lacking =
-            Some(script.lacking_tables().clone()).filter(|tables| can_have_images && !tables.is_empty());
-        if history.is_some() || lacking.is_some() || keys_then.is_some() {
-            script = new_script();
-            pass.told = usize::MAX;
-            if keys_then.is_some() {
-                script = script.with_keys_below(keys_then.as_ref());
-                pass.keys_below = keys_then.as_ref();
-            }
-            if let Some(history) = history {
-                script = script.with_history(history);
-                // The names of now tell nothing of what is in an archive.
-                pass.schema = None;
-            }
-            if let Some((families, place)) = &cascades {
-                let with = script.with_cascades(families);
-                script = with.map_err(|error| CommandFailure::of(place, error))?;
-                self.read_ahead(&mut script, pass.logs, keyring.as_ref())?;
-            }
-            if let Some(lacking) = lacking {
-                script = script.with_images(lacking, defaults);
-                pass.earlier = true;
-            }
-            exit = exit.max(self.read(&mut script, &pass, &later_logs)?.exit);
-            if !script.is_of_its_history() {
-                return Err(CommandFailure::Line(OTHER_STATEMENTS.to_owned()));
-            }
-        }
+        let selection = &sources.selection;
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
-        let condition_notes = script.condition_notes();
-        condition_notes.iter().for_each(|note| complain(note));
-        let elsewhere = script.statements_elsewhere_note();
-        elsewhere.iter().for_each(|note| warn(note));
-        let mut below_notes = script.keys_below_notes();
-        below_notes.extend(below.as_ref().err().cloned());
-        let remedy = "--cascades takes them back";
-        below_notes.iter().for_each(|note| complain(&format!("{note}; {remedy}")));
-        let together = script.changed_together_note();
-        together.iter().for_each(|note| complain(&format!("{note}; without --table they are chosen too")));
-        let cascade_notes = script.cascade_notes();
-        cascade_notes.iter().for_each(|note| complain(note));
-        let is_certain = condition_notes.is_empty()
-            && elsewhere.is_none()
-            && below_notes.is_empty()
-            && together.is_none()
-            && cascade_notes.is_empty();
-        let doubtful = if is_certain { Exit::Done } else { Exit::Negative };
-        script.trigger_notes().iter().for_each(|note| warn(note));
-        if let Some(connect) = apply_to {
+        let doubtful = name_doubts(&script, sources.below.as_ref().err());
+        if let Some(connect) = &sources.apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
-            return Ok(self
-                .apply
-                .run(script, &connect, &selection, direction)?
-                .max(exit)
-                .max(ahead)
-                .max(doubtful));
+            let applied = self.apply.run(script, connect, selection, direction)?;
+            return Ok(applied.max(exit).max(ahead).max(doubtful));
         }
         let summary = output.write(script)?;
         if summary.statements > 0 {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
-        let told = tell(&summary, &selection, direction);
+        let told = tell(&summary, selection, direction);
         if !without_rows.is_empty() {
-            name_likely_tables(&selection, &logs);
+            name_likely_tables(selection, &sources.logs);
         }
         Ok(told.max(exit).max(ahead).max(doubtful))
     }
 
-    /// Reads the logs, and the server's logs after them.
-    fn read(
-        &self,
-        script: &mut Script<'_>,
-        pass: &LogPass<'_>,
-        later_logs: &[(ConnectOptions, Sought)],
-    ) -> Result<PassFindings> {
-        let findings = pass.run(&mut |opened| {
-            let OpenedLog { log, input, name, range, archived_gtids, looked_for, progress } = opened;
-            if let Some(gtids) = archived_gtids {
-                script.pass_over(&gtids);
+    /// Finds all that the options name.
+    fn sources(&self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<ScriptSources> {
+        let selection = self.choose.selection()?;
+        let apply_to = self.connect_to_apply(cascades)?;
+        let log_server = self.input.server(&self.server)?;
+        let options = || self.server.connect_options(PROGRAM_NAME);
+        let servers = (apply_to.as_ref(), log_server.as_ref());
+        let described = self.schema.read(&selection.tables, &options, servers)?;
+        let families = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
+        let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), families.is_some())?;
+        let keyring = self.keyring.open()?;
+        let below = match direction == Direction::Undo && families.is_none() {
+            true => {
+                let of = (described.as_ref(), &*selection.tables);
+                self.schema.carrying_keys(of, Some(direction), &options, servers)?
             }
-            if looked_for.has_passed_chosen {
-                script.pass_chosen(&looked_for.passed_tables);
-            }
-            let read = script.read(input, &name, range, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            read.map_err(|error| log.failure(error))
-        })?;
-        for (connect, sought) in later_logs.iter().filter(|_| findings.unmet.is_empty()) {
-            later::look(script, connect, *sought, workers(self.jobs))?;
+            false => Ok(None),
+        };
+        let (is_applied, is_given) = (apply_to.is_some(), self.schema.is_given());
+        let mut later_logs = Vec::new();
+        if let Some(connect) = self.schema.server(&options, servers)? {
+            later_logs.push((connect, Sought { names: true, repeated: is_applied && !is_given }));
         }
-        Ok(findings)
-    }
-
-    /// Follows the rows of children up to the changes of their parents.
-    fn read_ahead(
-        &self,
-        script: &mut Script<'_>,
-        logs: &[RecoverLog],
-        keyring: Option<&Keyring>,
-    ) -> Result<Exit> {
-        let mut exit = Exit::Done;
-        for (number, log) in logs.iter().enumerate() {
-            let input = log.open(keyring)?;
-            if matches!(input, Input::Pipe(_)) {
-                return Err(CommandFailure::of(
-                    log,
-                    "is a pipe, expected a file or an archive: --cascades reads it twice",
-                ));
-            }
-            let progress = log.progress((number + 1, logs.len()))?;
-            let (input, name) = (progress.watch(input), log.name());
-            let read = script.read_ahead(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
-            let mut unread = read.map_err(|error| log.failure(error))?;
-            // The others are told by the pass over what was chosen.
-            unread.retain(|unread| unread.table.is_some());
-            exit = exit.max(name_unread(log, &unread, "children may have changed there"));
+        if let Some(connect) = apply_to.as_ref().filter(|_| is_given) {
+            later_logs.push((connect.clone(), Sought { names: false, repeated: true }));
         }
-        Ok(exit)
+        Ok(ScriptSources {
+            selection,
+            apply_to,
+            log_server,
+            described,
+            families,
+            logs,
+            keyring,
+            below,
+            later_logs,
+        })
     }
 
     /// The server to which changes are applied, if they are.
@@ -367,6 +240,29 @@ impl ScriptArgs {
 /// The verb for rows, in messages.
 fn verb(direction: Direction) -> &'static str {
     if direction == Direction::Undo { "undone" } else { "redone" }
+}
+
+/// Says what may be missing in a script, or other than it was meant, `unknown` among it: why it isn't known what foreign keys changed.
+/// Negative, if there is anything.
+fn name_doubts(script: &Script<'_>, unknown: Option<&String>) -> Exit {
+    let condition = script.condition_notes();
+    condition.iter().for_each(|note| complain(note));
+    let elsewhere = script.statements_elsewhere_note();
+    elsewhere.iter().for_each(|note| warn(note));
+    let mut below = script.keys_below_notes();
+    below.extend(unknown.cloned());
+    below.iter().for_each(|note| complain(&format!("{note}; --cascades takes them back")));
+    let together = script.changed_together_note();
+    together.iter().for_each(|note| complain(&format!("{note}; without --table they are chosen too")));
+    let cascades = script.cascade_notes();
+    cascades.iter().for_each(|note| complain(note));
+    script.trigger_notes().iter().for_each(|note| warn(note));
+    let is_certain = condition.is_empty()
+        && elsewhere.is_none()
+        && below.is_empty()
+        && together.is_none()
+        && cascades.is_empty();
+    if is_certain { Exit::Done } else { Exit::Negative }
 }
 
 /// The message that logs in use have grown by statements that matter.
