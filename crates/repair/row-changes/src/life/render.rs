@@ -14,7 +14,7 @@ use crate::pass::{FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRende
 use crate::record::RowFlags;
 use crate::sql::literal::{LargeLiteral, push_front};
 use crate::sql::text::{HEX_BEGIN, push, push_hex, push_hex_digits, push_shown, push_shown_characters};
-use crate::table::{TableColumn, WrittenTable};
+use crate::table::{MemberNames, TableColumn, WrittenTable};
 
 /// The most characters of a value in text.
 const VALUE_LENGTH_MAX: usize = 200;
@@ -187,6 +187,10 @@ fn is_json(column: &TableColumn, row: &Row<'_, '_>) -> bool {
 
 fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>, size_max: usize) -> Vec<u8> {
     let mut out = Vec::new();
+    if let Some(names) = column.member_names(cell) {
+        push_shown(&mut out, names.text().as_bytes());
+        return out;
+    }
     if matches!(cell.content, CellContent::JsonDiffs(_)) {
         let mut document = Vec::new();
         if let Ok(Some(tree)) = row.json_after(cell.index)
@@ -281,6 +285,10 @@ fn json(
                 large.push(out, &mut *pass_on)?;
                 continue;
             }
+            if let Some(names) = column.member_names(&cell) {
+                push_members(out, &names);
+                continue;
+            }
             let start = out.len();
             if push_value(out, &cell, &mut scratch).is_err() {
                 out.truncate(start);
@@ -297,6 +305,22 @@ fn json(
         push_origins(out, table, row, rebuilt);
     }
     Ok(())
+}
+
+/// Appends the value of an ENUM or SET, as for logs that have the names.
+fn push_members(out: &mut Vec<u8>, names: &MemberNames<'_>) {
+    let names = match names {
+        MemberNames::One(name) => return push_string(out, name),
+        MemberNames::Several(names) => names,
+    };
+    out.push(b'[');
+    for (number, name) in names.iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        push_string(out, name);
+    }
+    out.push(b']');
 }
 
 /// Appends a list of columns.

@@ -3,6 +3,7 @@
 //! A log tells columns' names and the primary key only with `binlog_row_metadata=FULL`, and never which columns are
 //! generated: [`SchemaFile`] does, and a server can write its text.
 
+mod members;
 mod server_schema;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use binlogz_schema::{
     ColumnsNow, DefinedTable, HistoryPlace, KeptColumn, SchemaFile, TableHistory, TableThen, TurningPoint,
 };
 
+pub(crate) use members::MemberNames;
 pub use server_schema::{ServerSchemaError, ServerTables, is_server, server_schema};
 
 /// A table whose rows are written.

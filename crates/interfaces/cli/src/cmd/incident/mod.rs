@@ -165,7 +165,7 @@ impl IncidentCommand {
         [self.connection.file_words(), self.connection.option_words(false)].concat()
     }
 
-    /// The mysql client, for the same server and account.
+    /// The mysql client, for the same server and account, wherever that was named.
     fn mysql_client(&self, connect: &ConnectOptions) -> Vec<String> {
         let place = match connect.socket_path() {
             Some(path) => vec![format!("--socket={}", path.display())],
@@ -175,7 +175,10 @@ impl IncidentCommand {
             }
         };
         let words = ["mysql".to_owned()].into_iter().chain(self.connection.file_words());
-        words.chain(place).chain(self.connection.option_words(false)).collect()
+        let options = self.connection.option_words(false).into_iter();
+        let options = options.filter(|word| !word.starts_with("--user="));
+        let user = connect.user.iter().map(|user| format!("--user={user}"));
+        words.chain(place).chain(user).chain(options).collect()
     }
 
     /// The server of --schema, if it is one.
