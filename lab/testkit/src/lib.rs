@@ -8,6 +8,7 @@
 //! * [`altered_tables`] logs the same changes with and without names, between random ALTERs;
 //! * [`mixed`] makes binlogs of everything else that a server writes;
 //! * [`corpus`] has the real binlogs that the repository ships, and [`real::every_binlog`] all of these;
+//! * [`ordinary`] is a server that nobody tuned, with the shop that the guides work on;
 //! * [`builder`] builds logs by hand: of servers that are not available here, and with any false claim in
 //!   them;
 //! * [`spliced`] puts events into real logs, and takes others out;
@@ -34,6 +35,7 @@ mod golden;
 pub mod memory;
 pub mod mixed;
 pub mod mutate;
+pub mod ordinary;
 pub mod real;
 mod real_binlog;
 pub mod s3;

@@ -13,5 +13,6 @@ mod kubernetes;
 mod length;
 mod links;
 mod managed;
+mod ordinary;
 mod pages;
 mod translations;

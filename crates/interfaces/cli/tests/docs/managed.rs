@@ -6,10 +6,10 @@ use binlogz_testkit::{MysqlSandbox, Tool, require_tool};
 use crate::guides::{SHOP, beside, day, run, script};
 use crate::pages::read;
 
-const PAGE: &str = "docs/guides/managed.md";
+pub(crate) const PAGE: &str = "docs/guides/managed.md";
 
 /// The statements of the guide's step 2, with a password.
-fn account(page: &str) -> String {
+pub(crate) fn account(page: &str) -> String {
     let statements = page.split("\n```sql\n").find(|block| block.starts_with("CREATE USER")).unwrap();
     let (statements, _) = statements.split_once("\n```").unwrap();
     assert!(statements.contains(" IDENTIFIED BY '…' REQUIRE SSL;"), "{statements}");
@@ -17,7 +17,7 @@ fn account(page: &str) -> String {
 }
 
 /// The guide's commands with the private server in place of `db1`. Its certificate has no host's name.
-fn commands(server: &MysqlSandbox, page: &str) -> String {
+pub(crate) fn commands(server: &MysqlSandbox, page: &str) -> String {
     let port = server.port();
     let bundle = server.datadir().join("ca.pem");
     let commands = beside(server, &script(page))
