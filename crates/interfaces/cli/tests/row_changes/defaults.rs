@@ -172,11 +172,16 @@ fn logs_from(server: &MysqlSandbox, first: &PathBuf) -> Result<Vec<PathBuf>> {
     Ok(logs[begin..logs.len() - 1].to_vec())
 }
 
+/// Then foreign keys change rows below the log.
+fn is_before_9_6() -> bool {
+    std::env::var("DEFAULTS_SERVER").as_deref() == Ok("8.0")
+}
+
 #[test]
 fn what_inserts_leave_out_comes_from_constant_defaults() -> Result<()> {
-    let mysql = match std::env::var("DEFAULTS_SERVER").as_deref() {
-        Ok("8.0") => require_tool!(Tool::Mysql80),
-        _ => require_tool!(Tool::Mysql),
+    let mysql = match is_before_9_6() {
+        true => require_tool!(Tool::Mysql80),
+        false => require_tool!(Tool::Mysql),
     };
     let server = mysql.sandbox().option("binlog_row_image", "MINIMAL").start()?;
     let (first, count) = (setting("SEED", 1), setting("DEFAULTS_SEEDS", SEEDS));
@@ -243,6 +248,15 @@ fn there_and_back(server: &MysqlSandbox, seed: u64, equal: &mut usize, named: &m
         let what =
             format!("SEED={seed}: {source}, {changed}, {}\n{}{}", table.definition, ran.stderr, ran.text());
         if ran.code == Some(1) {
+            // The logs' DDL alone doesn't tell that no other table refers to this one.
+            let is_doubtful = is_before_9_6() && options.len() == 2;
+            if is_doubtful {
+                assert!(
+                    ran.text().contains("foreign keys may have changed the rest below the log"),
+                    "{what}"
+                );
+                continue;
+            }
             assert!(is_altered_later, "{what}");
             *named += 1;
             continue;
