@@ -95,6 +95,11 @@ pub(crate) struct ServeArgs {
     /// Listen beyond this machine without TLS or without passwords
     #[arg(long)]
     insecure: bool,
+    /// Answer queries without the changes that can't be read, and with NULL for columns that aren't known; standard error names these
+    ///
+    /// Otherwise a query that meets some is an error, since its client doesn't see standard error.
+    #[arg(long)]
+    over_unread: bool,
     /// Memory of all queries, in MiB; what sorts, joins and groups can't hold goes to temporary files, and a query beyond that ends
     #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
     memory: NonZeroUsize,
@@ -214,6 +219,9 @@ impl ServeArgs {
             let time = env::var(WORKER_SCHEMA_TIME).ok().and_then(|time| schema_time(&time));
             let time = time.ok_or_else(|| at(&"its time is missing"))?;
             logs = logs.with_schema_of(text, time).map_err(|error| at(&error))?;
+        }
+        if !self.over_unread {
+            logs = logs.with_unread_as_error();
         }
         // A fault of a statement is its client's to read.
         panic::set_hook(Box::new(|_| {}));

@@ -74,6 +74,9 @@ if what == "all":
     print(found[0] == found[-1], len(found))
 elif what == "moved":
     print(ask("SELECT after.id, after.paid, after.owed FROM shop.t ORDER BY 1"))
+elif what == "unknown":
+    trouble(lambda: print(ask('SELECT after."@2", after.owed FROM shop.t ORDER BY 1')))
+    print(ask("SELECT count(*) FROM shop.t"))
 elif what == "endless":
     with connect() as connection, connection.cursor() as cursor:
         stop = threading.Timer(1.0, cursor.adbc_cancel)

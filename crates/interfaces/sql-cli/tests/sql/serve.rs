@@ -142,6 +142,24 @@ fn rows_of_a_log_that_grows_have_the_columns_of_their_place() {
 }
 
 #[test]
+fn columns_that_are_not_known_are_an_error_for_the_client() {
+    let python = require_tool!(Tool::FlightSql);
+    let server = require_tool!(Tool::Mysql).sandbox().start().unwrap();
+    // The log that makes the table is missing.
+    let logs = &crate::tables_then::moved(&server).unwrap()[1..];
+    let place = format!("root@{}", server.socket().display());
+    let serving = Serving::over(logs, place.as_ref(), &[], None);
+    let told = serving.client(python, "unknown", ["", ""], None);
+    assert!(told.contains("shop.t: ") && told.contains("ALTER TABLE t MODIFY owed INT AFTER id"), "{told}");
+    assert!(told.ends_with("\n[(2,)]\n"), "{told}");
+    serving.end();
+    let serving = Serving::over(logs, place.as_ref(), &["--over-unread"], None);
+    let answered = serving.client(python, "unknown", ["", ""], None);
+    assert_eq!(answered, "[(100, None), (None, 6)]\nno error\n[(2,)]\n");
+    serving.end();
+}
+
+#[test]
 fn queries_are_stopped_and_bounded() {
     let python = require_tool!(Tool::FlightSql);
     let serving = Serving::start(&["--memory", "1"], None);

@@ -16,7 +16,7 @@ use crate::common::{Ran, archive_of, sql};
 use crate::export::files;
 
 /// Logs of a table whose columns are moved between its rows: one that makes it, one with rows, one with the statement and rows.
-fn moved(server: &MysqlSandbox) -> Result<[PathBuf; 3]> {
+pub(crate) fn moved(server: &MysqlSandbox) -> Result<[PathBuf; 3]> {
     server.sql("DROP DATABASE IF EXISTS shop; CREATE DATABASE shop")?;
     server.flush_binary_logs()?;
     server

@@ -540,7 +540,7 @@ impl Logs {
     ///
     /// # Errors
     ///
-    /// Changes that could not be read in a part of a query that another machine asked for: it sees no lines.
+    /// Changes that could not be read in a query whose client sees no lines: it is another machine, or that of a server.
     pub(crate) fn ended(&self, index: usize, ran: &RunSummary) -> Result<(), LogError> {
         let RunSummary { read: ReadSummary { bytes_read: _, cut }, unread } = ran;
         let path = self.logs.get(index).map_or("", |log| &log.path);
@@ -569,6 +569,13 @@ impl Logs {
             (self.warn)(&line);
         }
         Ok(())
+    }
+
+    /// Makes what could not be read or isn't known an error of the query that meets it, for clients that see no lines.
+    #[must_use]
+    pub fn with_unread_as_error(mut self) -> Self {
+        self.unread_is_error = true;
+        self
     }
 
     /// Whether changes were met that could not be read, or rows whose columns aren't known; it is set while queries run.
