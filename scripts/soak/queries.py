@@ -134,6 +134,8 @@ def lake():
     """DuckDB over the export."""
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
+    # As MySQL, and our engines.
+    connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
     connection.execute("SET disabled_optimizers = 'late_materialization'")
     connection.execute(pathlib.Path(config["export"], "views.sql").read_text())
     tables = connection.execute(

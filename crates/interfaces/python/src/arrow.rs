@@ -11,7 +11,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
-use binlogz_arrow::{ChangeSide, ImageColumn, TableFields, moment};
+use binlogz_arrow::{ChangeSide, ImageColumn, TableFields, column_place, is_same_column, moment};
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{RowDecoder, TableSchema};
 use binlogz_binlog::{Error as BinlogError, EventType};
@@ -309,7 +309,7 @@ impl Batches {
         // Definitions of logs that were read before are all known; a server's are not.
         for (name, column) in names.iter().zip(schema.columns()) {
             let mut known = TableFields::default();
-            let Some((_, field)) = self.fields.find(name) else {
+            let Some(field) = self.fields.iter().find(|field| is_same_column(field.name(), name)) else {
                 return Err(self.changed(event, name));
             };
             known.add(name.clone(), field.data_type().clone());
@@ -318,8 +318,7 @@ impl Batches {
                 return Err(self.changed(event, name));
             }
         }
-        let place = |field: &Arc<Field>| names.iter().position(|name| name == field.name());
-        Ok(Some(self.fields.iter().map(place).collect()))
+        Ok(Some(self.fields.iter().map(|field| column_place(&names, field.name())).collect()))
     }
 
     fn changed(&self, event: &GatheredEvent, column: &str) -> ArrowError {

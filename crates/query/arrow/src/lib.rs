@@ -13,6 +13,6 @@ mod fields;
 mod image;
 mod types;
 
-pub use fields::TableFields;
+pub use fields::{TableFields, column_place, is_same_column};
 pub use image::{ChangeSide, ImageColumn};
 pub use types::{ValueColumn, merged, moment, of};

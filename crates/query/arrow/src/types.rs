@@ -29,11 +29,13 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, TimeUnit};
 use binlogz_binlog::Result;
 use binlogz_binlog::charset::Charset;
-use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, Date, DateTime, Value};
+use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, Date, DateTime, Timestamp, Value};
 
 const DATETIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DECIMAL128_DIGITS: u8 = 38;
 const DECIMAL256_DIGITS: u8 = 76;
+/// Decimal digits that a DOUBLE holds, whatever they are.
+const DOUBLE_DIGITS: u8 = f64::DIGITS as u8;
 
 /// The zone of moments.
 const UTC: &str = "+00:00";
@@ -85,7 +87,7 @@ fn decimal(precision: u8, scale: u8) -> DataType {
     }
 }
 
-/// A type that has the values of both: the wider number, the moment of a day, otherwise text.
+/// A type that has the values of both: the wider number, date and time without a zone, otherwise text.
 pub fn merged(one: &DataType, other: &DataType) -> DataType {
     if one == other {
         return one.clone();
@@ -107,14 +109,26 @@ pub fn merged(one: &DataType, other: &DataType) -> DataType {
                 }
             }
         }
-        (Some(_), None) if is_float(other) => DataType::Float64,
-        (None, Some(_)) if is_float(one) => DataType::Float64,
+        (Some(exact), None) if is_float(other) => with_double(exact),
+        (None, Some(exact)) if is_float(one) => with_double(exact),
         _ if is_float(one) && is_float(other) => DataType::Float64,
-        _ => match (one, other) {
-            (DataType::Date32, day) | (day, DataType::Date32) if *day == DATETIME => DATETIME,
-            _ => DataType::Utf8,
-        },
+        // A TIMESTAMP's in UTC.
+        _ if is_day(one) && is_day(other) => DATETIME,
+        _ => DataType::Utf8,
     }
+}
+
+/// A type for exact numbers of so many digits and for DOUBLE: the text of both, if a DOUBLE would lose digits.
+fn with_double((whole, scale): (u8, u8)) -> DataType {
+    match whole.saturating_add(scale) {
+        ..=DOUBLE_DIGITS => DataType::Float64,
+        _ => DataType::Utf8,
+    }
+}
+
+/// Whether it is a type of days, with or without a time.
+fn is_day(kind: &DataType) -> bool {
+    matches!(kind, DataType::Date32 | DataType::Timestamp(TimeUnit::Microsecond, _))
 }
 
 /// Digits before and after the point that an exact number has.
@@ -232,14 +246,11 @@ impl ValueColumn {
             Builder::DateTime(builder) => builder.append_option(match value {
                 Value::Date(date) => days(date).map(|days| i64::from(days) * 86_400_000_000),
                 Value::DateTime(time) => microseconds(time),
+                Value::Timestamp(time) => moment_of(time),
                 _ => None,
             }),
             Builder::Timestamp(builder) => builder.append_option(match value {
-                // The zero timestamp.
-                Value::Timestamp(time) if time.seconds() == 0 && time.fraction().microseconds() == 0 => None,
-                Value::Timestamp(time) => {
-                    Some(i64::from(time.seconds()) * 1_000_000 + i64::from(time.fraction().microseconds()))
-                }
+                Value::Timestamp(time) => moment_of(time),
                 _ => None,
             }),
             Builder::Bytes(builder) => builder.append_option(match value {
@@ -374,6 +385,39 @@ fn microseconds(time: DateTime) -> Option<i64> {
     Some(seconds * 1_000_000 + i64::from(time.fraction().microseconds()))
 }
 
+/// Microseconds since 1970; `None`: the zero timestamp.
+fn moment_of(time: Timestamp) -> Option<i64> {
+    let moment = i64::from(time.seconds()) * 1_000_000 + i64::from(time.fraction().microseconds());
+    (moment != 0).then_some(moment)
+}
+
+/// A TIMESTAMP in MySQL's notation, in UTC: `2020-01-02 03:04:05.678`.
+fn in_utc(time: Timestamp) -> String {
+    // Seconds, and the digits that its type has.
+    let text = time.to_string();
+    let fraction = text.find('.').and_then(|point| text.get(point..)).unwrap_or_default();
+    if moment_of(time).is_none() {
+        return format!("0000-00-00 00:00:00{fraction}");
+    }
+    let (year, month, day) = date_of(time.seconds() / 86_400);
+    let clock = time.seconds() % 86_400;
+    let (hours, minutes, seconds) = (clock / 3600, clock / 60 % 60, clock % 60);
+    format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}{fraction}")
+}
+
+/// Year, month and day of a day since 1970: the inverse of [`days`].
+fn date_of(days: u32) -> (u32, u32, u32) {
+    // Days since the first of March of year 0, the day after a leap day.
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u32::from(month <= 2), month, day)
+}
+
 /// A value as text; `None`: NULL.
 fn text<'a>(
     column: &ColumnSchema,
@@ -390,7 +434,7 @@ fn text<'a>(
         Value::Date(date) => date.to_string().into(),
         Value::Time(time) => time.to_string().into(),
         Value::DateTime(time) => time.to_string().into(),
-        Value::Timestamp(time) => time.to_string().into(),
+        Value::Timestamp(time) => in_utc(time).into(),
         Value::Enum(number) => match column.member(number) {
             Some(name) => decoded(column, name).into_owned().into(),
             None if number == 0 => "".into(),
@@ -439,4 +483,51 @@ fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02X}");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_digit_is_lost_where_a_type_changes() {
+        use DataType::{Date32, Float32, Float64, Int32, Int64, UInt64, Utf8};
+        let decimal = DataType::Decimal128;
+        for (one, other, both) in [
+            (Int32, Int64, Int64),
+            (Int32, Float64, Float64),
+            (Int32, Float32, Float64),
+            (Int64, Float64, Utf8),
+            (UInt64, Float32, Utf8),
+            (decimal(15, 2), Float64, Float64),
+            (decimal(16, 2), Float64, Utf8),
+            (Float32, Float64, Float64),
+            (Int32, Utf8, Utf8),
+            (Date32, DATETIME, DATETIME),
+            (Date32, moment(), DATETIME),
+            (DATETIME, moment(), DATETIME),
+            (Date32, Int32, Utf8),
+        ] {
+            assert_eq!(merged(&one, &other), both, "{one} and {other}");
+            assert_eq!(merged(&other, &one), both, "{other} and {one}");
+        }
+    }
+
+    /// Each day of the calendar, in turn.
+    #[test]
+    fn a_day_of_1970_has_its_date() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for number in 0..u32::MAX / 86_400 {
+            assert_eq!(date_of(number), (year, month, day), "{number}");
+            let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+            let last = match month {
+                2 if is_leap => 29,
+                2 => 28,
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            (day, month) = if day == last { (1, month + 1) } else { (day + 1, month) };
+            (month, year) = if month == 13 { (1, year + 1) } else { (month, year) };
+        }
+    }
 }

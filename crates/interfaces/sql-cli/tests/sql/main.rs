@@ -14,6 +14,7 @@ mod flight;
 mod fuzz;
 mod hostile;
 mod input;
+mod mysql_meaning;
 mod prompt;
 mod pushdown;
 mod queries;

@@ -16,6 +16,7 @@ use datafusion::logical_expr::TableType;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 
+use crate::catalog::schemas::{LOG_SCHEMA, database_of, schema_of};
 use crate::catalog::table::LogTable;
 use crate::error::LogError;
 use crate::logs::division::{Division, Divisions};
@@ -25,8 +26,6 @@ use crate::tables::{ChangesTable, EventsTable, TableReader, TransactionsTable, u
 
 /// The name of the catalog.
 pub(crate) const CATALOG: &str = "binlogz";
-/// The schema of the tables that all logs have, and of views.
-pub(crate) const LOG_SCHEMA: &str = "binlog";
 
 /// All tables of the logs.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub(crate) struct Catalog {
     found: Arc<FoundTables>,
 }
 
-/// The user tables that were looked for.
+/// The user tables that were looked for. Names of all of them are those of their schemas.
 struct FoundTables {
     logs: Arc<Logs>,
     workers: usize,
@@ -137,7 +136,7 @@ impl Catalog {
             _ => {
                 // A caller that looks for a table holds them; this caller doesn't wait.
                 let tables = self.found.tables.try_lock()?;
-                let known = tables.get(&(schema.to_owned(), table.to_owned()))?;
+                let known = tables.get(&(database_of(schema).to_owned(), table.to_owned()))?;
                 known.as_ref().map(|table| table.schema())
             }
         }
@@ -195,6 +194,11 @@ impl SchemaProvider for Database {
     }
 }
 
+/// Tables with the schemas of their databases.
+fn in_schemas(names: impl Iterator<Item = (String, String)>) -> BTreeSet<(String, String)> {
+    names.map(|(database, table)| (schema_of(&database), table)).collect()
+}
+
 impl FoundTables {
     /// All tables. Logs that can't be read have none here; the query that reads them fails.
     fn names(&self) -> &BTreeSet<(String, String)> {
@@ -209,11 +213,11 @@ impl FoundTables {
             return Ok(known);
         }
         if self.asked.is_some() || self.all.get().is_some() {
-            let names = self.all_tables()?.keys().cloned().collect();
+            let names = in_schemas(self.all_tables()?.keys().cloned());
             return Ok(self.names.get_or_init(|| names));
         }
         let names = apart(|| user::names(&self.logs, self.workers))?;
-        Ok(self.names.get_or_init(|| names))
+        Ok(self.names.get_or_init(|| in_schemas(names.into_iter())))
     }
 
     /// All tables with their columns: as who is asked tells them, else from the logs, in one pass.
@@ -248,7 +252,8 @@ impl FoundTables {
         Arc::new(table.divided(self.division.clone()))
     }
 
-    fn table(&self, database: &str, table: &str) -> Result<Answer, LogError> {
+    fn table(&self, schema: &str, table: &str) -> Result<Answer, LogError> {
+        let database = database_of(schema);
         let name = (database.to_owned(), table.to_owned());
         if self.asked.is_some() || self.all.get().is_some() {
             let fields = self.all_tables()?.get(&name).cloned();

@@ -3,14 +3,17 @@
 //! ```text
 //! table        a table as DataFusion plans with it                   conditions → scan
 //! log_catalog  which tables there are; user tables are found on demand
+//! schemas      the schema of each database
 //! names        tables, columns and functions: for listings and completion
 //! shipped      tables and scans as bytes, on their way to the machines of a cluster
 //! ```
 
 mod log_catalog;
 pub(crate) mod names;
+mod schemas;
 pub mod shipped;
 mod table;
 
 pub use log_catalog::AskTables;
-pub(crate) use log_catalog::{CATALOG, Catalog, LOG_SCHEMA};
+pub(crate) use log_catalog::{CATALOG, Catalog};
+pub(crate) use schemas::LOG_SCHEMA;

@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::Statement;
 
+use crate::catalog::schemas::schema_of;
 use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
 use crate::error::{Error, Result};
 
@@ -59,6 +63,27 @@ impl Names {
     /// The user tables, if they were looked for.
     pub fn known_tables(&self) -> Option<&BTreeSet<QualifiedName>> {
         self.catalog.known_user_tables()
+    }
+
+    /// Refuses a statement that names a table with the schema of those that all logs have, `binlog.changes`, where the logs also
+    /// have a database `binlog` with that table.
+    pub(crate) fn check(&self, state: &SessionState, statement: &Statement) -> DataFusionResult<()> {
+        for name in state.resolve_table_references(statement)? {
+            let table = name.table();
+            let is_of_logs = Self::LOG_TABLES.contains(&table);
+            if name.schema() != Some(LOG_SCHEMA) || name.catalog().is_some_and(|catalog| catalog != CATALOG) {
+                continue;
+            }
+            let is_view = !is_of_logs && self.catalog.columns(LOG_SCHEMA, table)?.is_some();
+            let schema = schema_of(LOG_SCHEMA);
+            if !is_view && self.catalog.columns(&schema, table)?.is_some() {
+                let other = if is_of_logs { "; that of all logs is the name alone" } else { "" };
+                return Err(DataFusionError::Plan(format!(
+                    "{LOG_SCHEMA}.{table}: expected \"{schema}\".{table} for the table of the database {LOG_SCHEMA}{other}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// The columns of a table; `None`: there is no such table.

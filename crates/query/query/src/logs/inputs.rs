@@ -17,6 +17,7 @@ use std::{panic, thread};
 use binlogz_archive::format::contents::ListedTable;
 use binlogz_archive::part::{BlockRun, PickedLog};
 use binlogz_archive::{Scratch, input, storage};
+use binlogz_arrow::is_same_column;
 use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_encryption::{Error as EncryptionError, HEADER_SIZE, Keyring};
@@ -418,7 +419,7 @@ impl Logs {
     pub(crate) fn is_key(&self, table: &ListedTable, column: &str) -> bool {
         let Some(key) = &table.key else { return false };
         match (&key.name, &self.schema) {
-            (Some(name), _) => String::from_utf8_lossy(name) == column,
+            (Some(name), _) => is_same_column(&String::from_utf8_lossy(name), column),
             // A table has either name, and nothing under the other.
             (None, _) if column == format!("@{}", key.index + 1) => true,
             // Elsewhere in the logs another column may have the name.

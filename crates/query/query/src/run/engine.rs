@@ -29,6 +29,7 @@ use crate::scan::count_rule::CountRule;
 use crate::sql::checked;
 use crate::sql::functions;
 use crate::sql::permitted::StatementOrigin;
+use crate::sql::planner::MysqlPlanner;
 use crate::sql::statements::ReadStatement;
 use crate::tables::ROWS_MAX;
 
@@ -139,11 +140,15 @@ impl QueryEngine {
                 .with_target_partitions(options.jobs)
                 .with_batch_size(ROWS_MAX)
                 .with_information_schema(true)
+                // MySQL's order: NULLs are below everything.
+                .set_str("datafusion.sql_parser.default_null_ordering", "nulls_min")
                 .with_create_default_catalog_and_schema(false)
                 .with_default_catalog_and_schema(CATALOG, LOG_SCHEMA);
             let state = SessionStateBuilder::new()
                 .with_config(config)
                 .with_runtime_env(runtime)
+                // Before DataFusion's own.
+                .with_expr_planners(vec![Arc::new(MysqlPlanner)])
                 .with_default_features()
                 .with_analyzer_rules(checked::rules())
                 .with_physical_optimizer_rule(Arc::new(CountRule))
@@ -207,8 +212,9 @@ impl QueryEngine {
             let mut stop = stop;
             stop.as_mut().enable();
             // Planning may read logs, and not look up from that: it is left alone when it is to stop.
-            let context = self.context.clone();
+            let (context, names) = (self.context.clone(), self.names.clone());
             let planned = self.runtime.spawn(async move {
+                names.check(&context.state(), &statement.parsed)?;
                 let plan = context.state().statement_to_plan(statement.parsed).await?;
                 StatementOrigin::Own.check(&plan)?;
                 Ok((plan, statement.values))
@@ -248,7 +254,8 @@ impl QueryEngine {
     /// A statement that is wrong, logs that can't be read.
     pub fn plan(&self, statement: ReadStatement) -> Result<LogicalPlan> {
         let state = self.context.state();
-        let plan = self.runtime.block_on(state.statement_to_plan(statement.parsed));
+        let plan = self.names.check(&state, &statement.parsed);
+        let plan = plan.and_then(|()| self.runtime.block_on(state.statement_to_plan(statement.parsed)));
         plan.and_then(|plan| state.optimize(&plan)).map_err(|error| Error::of(&error, self.memory))
     }
 

@@ -138,6 +138,7 @@ impl Queries {
         }
         let sql = sql.to_owned();
         let (context, memory) = (held(&self.context).clone(), self.memory);
+        let known: Names = held(&self.names).clone();
         // Parsing too, on a stack that has room for it.
         let planned = self.threads.spawn(async move {
             let mut all = statements::statements(&sql)?;
@@ -149,6 +150,7 @@ impl Queries {
             }
             let names = statement.parameters().to_vec();
             let failed = |error: DataFusionError| Error::of(&error, memory);
+            known.check(&context.state(), &statement.parsed).map_err(failed)?;
             let plan = context.state().statement_to_plan(statement.parsed).await.map_err(failed)?;
             StatementOrigin::Queries.check(&plan).map_err(failed)?;
             let mut types = statements::types(&plan).map_err(failed)?;

@@ -7,8 +7,8 @@
 //! sum                 of integers as DECIMAL(38), of DECIMAL above 28 digits as one of 76 digits, then back
 //! ```
 //!
-//! DataFusion itself computes in the type of the operands and drops the digits that don't fit. Its division errs by
-//! itself.
+//! DataFusion itself computes in the type of the operands and drops the digits that don't fit. `/` and `%` are MySQL's too
+//! ([`division`]).
 
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ use datafusion::logical_expr::{
     ExprSchemable, GroupsAccumulator, LogicalPlan, Operator, ReversedUDAF, SetMonotonicity, Signature, lit,
 };
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
+
+use super::division;
 
 /// Has room for every integer of 64 bits.
 const INTEGERS: DataType = DataType::Decimal128(20, 0);
@@ -79,6 +81,21 @@ impl AnalyzerRule for CheckedArithmetic {
                 let widened = expression.transform_up(|expression| {
                     let kind = |operand: &Expr| operand.get_type(&schema).ok();
                     Ok(match expression {
+                        Expr::BinaryExpr(BinaryExpr {
+                            left,
+                            op: op @ (Operator::Divide | Operator::Modulo),
+                            right,
+                        }) => {
+                            let kinds = (kind(&left), kind(&right));
+                            match division::checked((*left, kinds.0), op, (*right, kinds.1)) {
+                                Ok(checked) => Transformed::yes(checked),
+                                Err((left, right)) => Transformed::no(Expr::BinaryExpr(BinaryExpr {
+                                    left: Box::new(left),
+                                    op,
+                                    right: Box::new(right),
+                                })),
+                            }
+                        }
                         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                             match widened(kind(&left), op, kind(&right)) {
                                 Some(types) => Transformed::yes(types.expression(*left, op, *right)),

@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use crate::error::{Error, Result};
-use crate::sql::depth;
+use crate::sql::{depth, division};
 
 /// A statement that was read, but not planned.
 #[derive(Debug)]
@@ -36,7 +36,8 @@ pub struct ParameterValues(BTreeMap<String, ScalarValue>);
 ///
 /// A text that is no SQL, has no statement, or one that is too deep or too large.
 pub fn statements(sql: &str) -> Result<Vec<ReadStatement>> {
-    let tokens = tokens(sql).map_err(|error| Error::Sql(error.to_string()))?;
+    let mut tokens = tokens(sql).map_err(|error| Error::Sql(error.to_string()))?;
+    division::read_div(&mut tokens);
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
         depth::check(tokens)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable, PickedTransaction, RowRun};
 use binlogz_archive::part::PickedLog;
-use binlogz_arrow::ValueColumn;
+use binlogz_arrow::{ValueColumn, column_place};
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{Cell, TableSchema};
 use binlogz_schema::HistoryPlace;
@@ -72,7 +72,7 @@ impl NeededOutputs {
         let names = told.names;
         let mut places = Vec::with_capacity(self.fields.len());
         for field in self.fields.iter().filter_map(|field| all.get(*field)) {
-            let Some(place) = names.iter().position(|name| name == field.name()) else { continue };
+            let Some(place) = column_place(&names, field.name()) else { continue };
             let column = schema.columns().get(place).filter(|column| !column.is_json())?;
             // A schema may make another type of it, as of an ENUM whose members it tells.
             let told = told.schema.columns().get(place)?;
@@ -158,7 +158,7 @@ impl PickedRows<'_> {
         // No statement changed it.
         let told = self.job.logs.told_of_rows(&table.schema, HistoryPlace::default()).map_err(failed)?;
         let picks = self.fields.iter().map(|field| {
-            let place = told.names.iter().position(|name| name == field.name())?;
+            let place = column_place(&told.names, field.name())?;
             table.columns.iter().position(|column| *column == place)
         });
         Ok(picks.collect())

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use binlogz_arrow::ChangeSide;
+use binlogz_arrow::{ChangeSide, column_place};
 use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
@@ -451,13 +451,12 @@ impl Table {
             true => logs.told_of_rows(&map, place)?,
             false => logs.told(&map, place).0,
         };
-        let place = |name: &String| columns.iter().position(|column| column == name);
         Ok(Table {
             is_wanted,
             database: String::from_utf8_lossy(&schema.database).into_owned(),
             name: String::from_utf8_lossy(&schema.table).into_owned(),
             key,
-            fields: fields.iter().map(|field| place(field.name())).collect(),
+            fields: fields.iter().map(|field| column_place(&columns, field.name())).collect(),
             columns,
             schema,
             map,

@@ -37,7 +37,8 @@ impl UserColumns {
 
     /// The columns of primary keys.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
-        self.keys.iter().map(String::as_str)
+        // Fields have the name that a column had first.
+        self.keys.iter().filter_map(|key| self.all.name_of(key))
     }
 
     /// Adds the columns of the image before the change: they come first.
