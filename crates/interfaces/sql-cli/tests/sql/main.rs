@@ -6,6 +6,7 @@ mod arithmetic;
 mod common;
 mod depth;
 mod docs;
+mod endings;
 mod export;
 mod export_hostile;
 mod export_to;

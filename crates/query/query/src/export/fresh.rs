@@ -20,11 +20,10 @@ use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{ArrowPrimitiveType, SchemaRef, TimestampMicrosecondType, UInt64Type};
 
 use super::ExportSummary;
-use super::held::HeldRows;
 use super::manifest::ExportManifest;
 use crate::error::{Error, Result};
 use crate::logs::Logs;
-use crate::tables::{EveryPart, EveryTable, TableReader, TransactionsTable};
+use crate::tables::{EveryPart, EveryTable, HeldRows, TableReader, TransactionsTable};
 
 /// New transactions.
 #[derive(Debug)]

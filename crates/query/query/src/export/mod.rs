@@ -4,7 +4,6 @@
 //! follow     what a server has that is new                              server → logs
 //! (tables)   transactions and rows, all tables in one reading           log → batches by table
 //! fresh      those of transactions that are complete and not exported   batches → batches
-//! held       rows of a transaction whose end was not read yet           batches, in memory or a temporary file
 //! encodings  how each column of a file is encoded: tried on its first rows
 //! writers    a file for each table and partition, in a hidden folder    batches of each file
 //! output     its columns, several at once                               batches → Parquet
@@ -22,7 +21,6 @@ mod digest;
 mod encodings;
 pub mod follow;
 mod fresh;
-mod held;
 mod history;
 mod manifest;
 mod names;

@@ -3,7 +3,7 @@
 //! A query may read a table twice, and a user table's columns are found before its rows are read. So input from a pipe is
 //! kept in a temporary file without a name.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -25,7 +25,7 @@ use binlogz_flow::error::in_log;
 use binlogz_flow::events::{ReadSummary, RunSummary};
 use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
 use binlogz_flow::{CutEvent, Input, ReadAt};
-use binlogz_schema::{SchemaFile, SchemaFileError, TablesOfLogs};
+use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
 use crate::error::{Error, LogError, Result};
@@ -33,6 +33,9 @@ use crate::logs::piece::ReadPiece;
 
 /// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;
+
+/// What was decided over prepared transactions, by XA identifier: each decision's place, and whether it is a commit.
+pub(super) type XaDecisions = HashMap<String, Vec<(HistoryPlace, bool)>>;
 
 /// Takes lines.
 type TellLines = Box<dyn Fn(&str) + Send + Sync>;
@@ -46,6 +49,8 @@ pub struct Logs {
     schema_time: SchemaTime,
     /// The tables by the schema and the statements of the logs, once somebody asked.
     tables: OnceLock<Result<TablesOfLogs, String>>,
+    /// What became of prepared transactions, once somebody asked.
+    decisions: OnceLock<Result<XaDecisions, String>>,
     warn: TellLines,
     /// The logs whose end was reported.
     warned: Mutex<HashSet<usize>>,
@@ -166,6 +171,7 @@ impl Default for Logs {
             schema: None,
             schema_time: SchemaTime::END,
             tables: OnceLock::new(),
+            decisions: OnceLock::new(),
             warn: Box::new(|_| {}),
             warned: Mutex::default(),
             told: Mutex::default(),
@@ -370,6 +376,18 @@ impl Logs {
         read: impl FnOnce() -> Result<TablesOfLogs, String>,
     ) -> &Result<TablesOfLogs, String> {
         self.tables.get_or_init(read)
+    }
+
+    pub(super) fn decided_once(
+        &self,
+        read: impl FnOnce() -> Result<XaDecisions, String>,
+    ) -> &Result<XaDecisions, String> {
+        self.decisions.get_or_init(read)
+    }
+
+    /// Whether these are parts of a query that another machine asked for.
+    pub(super) fn are_parts(&self) -> bool {
+        self.unread_is_error
     }
 
     /// The log as the user gave it.

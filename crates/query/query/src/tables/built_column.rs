@@ -26,6 +26,8 @@ pub(super) enum ValueSource {
     Schema,
     Table,
     Operation,
+    Ending,
+    Statement,
     Key,
     Changed,
     BeforeJson,

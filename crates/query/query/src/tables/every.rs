@@ -145,7 +145,7 @@ impl Worker<'_> {
                 && let Some(maker) = self.makers.get_mut(number)
             {
                 let new = || Maker::new(changes, self.logs, self.log, &self.every.wanted);
-                maker.get_or_insert_with(new).take(&frame, event, schema, &rows)?;
+                maker.get_or_insert_with(new).take((&frame, None), event, schema, &rows)?;
                 if !self.used.contains(&number) {
                     self.used.push(number);
                 }

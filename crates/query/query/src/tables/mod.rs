@@ -7,6 +7,7 @@
 //! all of them at once     every         transactions, and batches for each user table: what export writes
 //! columns of a user table picked        those alone, from an archive
 //! counts of rows          counts        rows by table and operation, which are not made
+//! how a transaction ended endings       of rows, which stand before the end of their transaction; `held` keeps them until then
 //! ```
 //!
 //! Each is a [`TableReader`], which goes through one log and passes on batches in the log's order. `user` finds the columns of a
@@ -15,11 +16,14 @@
 mod built_column;
 mod columns;
 mod counts;
+mod endings;
 mod events;
 mod every;
 mod frame;
+mod held;
 mod picked;
 mod rows;
+mod statement_text;
 mod transactions;
 pub(crate) mod user;
 
@@ -39,6 +43,7 @@ use crate::logs::wanted::WantedLogs;
 pub(crate) use counts::{RowCount, TableRowCounts};
 pub(crate) use events::EventsTable;
 pub(crate) use every::{EveryPart, EveryTable};
+pub(crate) use held::HeldRows;
 pub(crate) use rows::ChangesTable;
 pub(crate) use transactions::TransactionsTable;
 

@@ -16,8 +16,10 @@ use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 
 use super::built_column::{BuiltColumn, ValueSource, ValueTarget, batch_of};
 use super::columns::{FieldKind, FieldValue};
+use super::endings::{BatchEndings, EndingColumns, TransactionRun};
 use super::frame::TransactionFrame;
 use super::picked::{self, NeededOutputs, PickedRows};
+use super::statement_text::StatementText;
 use super::user::UserColumns;
 use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape};
 use crate::error::LogError;
@@ -44,8 +46,13 @@ const COMMON: [(&str, FieldKind, ValueSource); 13] = [
     ("changed", FieldKind::Texts, ValueSource::Changed),
 ];
 
+/// The column that those have besides which are asked in SQL. An export is never asked again, and what becomes of a prepared transaction may
+/// be in logs to come.
+const ENDING: (&str, FieldKind, ValueSource) = ("ending", FieldKind::Text, ValueSource::Ending);
+
 /// The columns that only `changes` has.
-const OF_ALL: [(&str, FieldKind, ValueSource); 4] = [
+const OF_ALL: [(&str, FieldKind, ValueSource); 5] = [
+    ("statement", FieldKind::Text, ValueSource::Statement),
     ("schema", FieldKind::Text, ValueSource::Schema),
     ("table", FieldKind::Text, ValueSource::Table),
     ("before", FieldKind::Text, ValueSource::BeforeJson),
@@ -64,26 +71,30 @@ pub(crate) struct ChangesTable {
 impl ChangesTable {
     /// All row changes.
     pub(crate) fn all() -> Self {
-        let columns = COMMON.iter().chain(&OF_ALL);
+        let columns = COMMON.iter().chain(std::iter::once(&ENDING)).chain(&OF_ALL);
         let fields: Fields = columns.clone().map(|(name, kind, _)| kind.field(name)).collect();
         let sources = columns.map(|(_, kind, source)| (*source, *kind)).collect();
         ChangesTable { sources, schema: Arc::new(Schema::new(fields)), fields: Fields::empty() }
     }
 
-    /// The row changes of a table.
+    /// The row changes of a table as they are exported.
     pub(crate) fn of_table(columns: &UserColumns) -> Self {
-        Self::of_fields(columns.fields())
+        Self::of_columns(&COMMON, columns.fields())
     }
 
     /// The row changes of a table with these columns.
     pub(crate) fn of_fields(fields: Fields) -> Self {
+        Self::of_columns(&[&COMMON[..], &[ENDING]].concat(), fields)
+    }
+
+    fn of_columns(common: &[(&str, FieldKind, ValueSource)], fields: Fields) -> Self {
         let images = [("before", ValueSource::Before), ("after", ValueSource::After)];
-        let all = COMMON
+        let all = common
             .iter()
             .map(|(name, kind, _)| kind.field(name))
             .chain(images.iter().map(|(name, _)| Field::new(*name, DataType::Struct(fields.clone()), true)));
         let schema = Arc::new(Schema::new(all.collect::<Fields>()));
-        let sources = COMMON.iter().map(|(_, kind, source)| (*source, *kind));
+        let sources = common.iter().map(|(_, kind, source)| (*source, *kind));
         let sources = sources.chain(images.iter().map(|(_, source)| (*source, FieldKind::Text)));
         ChangesTable { sources: sources.collect(), schema, fields }
     }
@@ -115,6 +126,8 @@ impl ChangesTable {
             fields: &self.fields,
             decoder: RowDecoder::new(),
             columns: self.columns(outputs),
+            transaction: None,
+            runs: Vec::new(),
             rows: 0,
             bytes: 0,
             table: None,
@@ -194,13 +207,25 @@ impl TableReader for ChangesTable {
 
     fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
         let ReadJob { logs, index, log, wanted, outputs, schema, workers } = job;
+        let has_ending = |output: &MadeColumn| {
+            self.sources.get(output.column()).is_some_and(|(source, _)| *source == ValueSource::Ending)
+        };
+        let endings = (0..outputs.len()).filter(|place| outputs.get(*place).is_some_and(has_ending));
+        let endings: Vec<usize> = endings.collect();
+        let with_endings = !endings.is_empty();
         let new_worker = || {
             let maker = self.maker(logs, (index, log), wanted, outputs.iter().copied(), Arc::clone(schema));
-            Ok(Worker { tables: WorkerTables::one_of(workers), maker })
+            Ok(Worker { tables: WorkerTables::one_of(workers), maker, with_endings })
         };
         let work = |worker: &mut Worker<'_>, batch: &mut EventBatch<'_>| Ok(worker.batch(batch));
-        let sink = |batches: Vec<RecordBatch>| batches.into_iter().try_for_each(&mut *sink);
-        events::run(input, workers, new_worker, work, sink, &mut |_| {})
+        let mut ending = EndingColumns::new(logs, index, endings);
+        let take = |(batches, endings): MadeRows| match with_endings {
+            true => ending.take(batches, endings, sink),
+            false => batches.into_iter().try_for_each(|(batch, _)| sink(batch)),
+        };
+        let ran = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
+        ending.end(sink)?;
+        Ok(ran)
     }
 }
 
@@ -208,7 +233,12 @@ impl TableReader for ChangesTable {
 struct Worker<'a> {
     tables: WorkerTables,
     maker: Maker<'a>,
+    /// Whether rows need the endings of their transactions.
+    with_endings: bool,
 }
+
+/// The rows of a batch of events, and the endings of its transactions.
+type MadeRows = (Vec<(RecordBatch, Vec<TransactionRun>)>, BatchEndings);
 
 /// Makes rows of row events.
 pub(super) struct Maker<'a> {
@@ -221,11 +251,15 @@ pub(super) struct Maker<'a> {
     fields: &'a Fields,
     decoder: RowDecoder,
     columns: Vec<BuiltColumn>,
+    /// The transaction of the rows that come, by its number in the batch of events; `None`: none, or nobody asks.
+    transaction: Option<usize>,
+    /// The transactions of the rows so far.
+    runs: Vec<TransactionRun>,
     rows: usize,
     bytes: usize,
     /// The table of the last rows.
     table: Option<Table>,
-    done: Vec<RecordBatch>,
+    done: Vec<(RecordBatch, Vec<TransactionRun>)>,
     scratch: Scratch,
 }
 
@@ -259,12 +293,15 @@ struct EventValues<'a> {
     frame: &'a TransactionFrame,
     event: &'a Event<'a>,
     operation: &'static str,
+    /// The text of their statement.
+    statement: Option<&'a str>,
 }
 
 impl Worker<'_> {
     /// The rows of a batch; bytes that can't be read fail it.
-    fn batch(&mut self, batch: &mut EventBatch<'_>) -> Vec<RecordBatch> {
-        if let Err(error) = self.events(batch).and_then(|()| self.maker.pass_on()) {
+    fn batch(&mut self, batch: &mut EventBatch<'_>) -> MadeRows {
+        let mut endings = BatchEndings::of(batch);
+        if let Err(error) = self.events(batch, &mut endings).and_then(|()| self.maker.pass_on()) {
             batch.fail(error);
         }
         let wanted = self.maker.wanted;
@@ -273,17 +310,30 @@ impl Worker<'_> {
                 .table
                 .is_none_or(|(database, table)| wanted.has_name(database.as_bytes(), table.as_bytes()))
         });
-        std::mem::take(&mut self.maker.done)
+        (std::mem::take(&mut self.maker.done), endings)
     }
 
-    fn events(&mut self, batch: &mut EventBatch<'_>) -> Result<(), Error> {
+    fn events(&mut self, batch: &mut EventBatch<'_>, endings: &mut BatchEndings) -> Result<(), Error> {
         self.tables.begin(batch)?;
         let mut frame = TransactionFrame::begin(batch)?;
+        let with_statement = self.maker.has(ValueSource::Statement);
+        let mut statement = StatementText::begin(batch, with_statement);
         while let Some(item) = batch.next_item() {
-            let BatchItem::Event(event) = item else { continue };
-            frame.pass(&event).map_err(|error| event.error(error))?;
-            let Some(TableEvent::Rows(schema, rows)) = self.tables.event(&event)? else { continue };
-            self.maker.take(&frame, &event, schema, &rows)?;
+            if let BatchItem::Event(event) = &item {
+                frame.pass(event).map_err(|error| event.error(error))?;
+                statement.pass(event);
+                if self.with_endings {
+                    endings.pass(&item).map_err(|error| event.error(error))?;
+                    self.maker.transaction = endings.current();
+                }
+                if let Some(TableEvent::Rows(schema, rows)) = self.tables.event(event)? {
+                    self.maker.take((&frame, statement.text()), event, schema, &rows)?;
+                    statement.end(&rows);
+                }
+            }
+            if self.with_endings {
+                endings.end(&item);
+            }
         }
         Ok(())
     }
@@ -301,17 +351,22 @@ impl<'a> Maker<'a> {
         changes.maker(logs, log, wanted, outputs, Arc::clone(&changes.schema))
     }
 
-    /// Takes the rows of an event.
+    /// Whether a column has these values.
+    fn has(&self, source: ValueSource) -> bool {
+        self.columns.iter().any(|column| column.source == source)
+    }
+
+    /// Takes the rows of an event: of this transaction, and of a statement with this text.
     pub(super) fn take(
         &mut self,
-        frame: &TransactionFrame,
+        (frame, statement): (&TransactionFrame, Option<&str>),
         event: &Event<'_>,
         schema: Arc<TableSchema>,
         rows: &RowsEvent<'_>,
     ) -> Result<(), Error> {
         self.take_table(schema, Logs::place(self.index, event.position.offset))?;
         if self.table.as_ref().is_some_and(|table| table.is_wanted) && self.wanted.has_kind(rows.kind()) {
-            self.event(frame, event, rows)?;
+            self.event((frame, statement), event, rows)?;
         }
         Ok(())
     }
@@ -319,7 +374,7 @@ impl<'a> Maker<'a> {
     /// The batches of all rows so far.
     pub(super) fn done(&mut self) -> Result<Vec<RecordBatch>, Error> {
         self.pass_on()?;
-        Ok(std::mem::take(&mut self.done))
+        Ok(std::mem::take(&mut self.done).into_iter().map(|(batch, _)| batch).collect())
     }
 
     fn take_table(&mut self, map: Arc<TableSchema>, place: HistoryPlace) -> Result<(), Error> {
@@ -334,12 +389,12 @@ impl<'a> Maker<'a> {
 
     fn event(
         &mut self,
-        frame: &TransactionFrame,
+        (frame, statement): (&TransactionFrame, Option<&str>),
         event: &Event<'_>,
         rows: &RowsEvent<'_>,
     ) -> Result<(), Error> {
         let Some(schema) = self.table.as_ref().map(|table| Arc::clone(&table.schema)) else { return Ok(()) };
-        let around = EventValues { frame, event, operation: rows.kind().operation() };
+        let around = EventValues { frame, event, operation: rows.kind().operation(), statement };
         let mut decoder = std::mem::take(&mut self.decoder);
         let done = self.each_row(&around, &mut decoder, &schema, rows);
         self.decoder = decoder;
@@ -367,6 +422,10 @@ impl<'a> Maker<'a> {
             self.row(around, &row, number).map_err(bad)?;
             number += 1;
             self.rows += 1;
+            match self.runs.last_mut().filter(|(transaction, _)| *transaction == self.transaction) {
+                Some((_, rows)) => *rows += 1,
+                None => self.runs.push((self.transaction, 1)),
+            }
             if self.rows == ROWS_MAX || self.bytes > BYTES_MAX {
                 self.pass_on()?;
             }
@@ -398,10 +457,11 @@ impl<'a> Maker<'a> {
     fn pass_on(&mut self) -> Result<(), Error> {
         self.bytes = 0;
         let rows = std::mem::take(&mut self.rows);
+        let runs = std::mem::take(&mut self.runs);
         if rows == 0 {
             return Ok(());
         }
-        self.done.push(batch_of(&mut self.columns, &self.schema, rows)?);
+        self.done.push((batch_of(&mut self.columns, &self.schema, rows)?, runs));
         Ok(())
     }
 }
@@ -415,7 +475,7 @@ fn value_of<'v>(
     number: u64,
     scratch: &'v mut Scratch,
 ) -> Result<FieldValue<'v>, BinlogError> {
-    let EventValues { frame, event, operation } = around;
+    let EventValues { frame, event, operation, statement } = around;
     Ok(match source {
         ValueSource::Log => FieldValue::Text(log),
         ValueSource::Position => FieldValue::number(frame.position),
@@ -430,11 +490,13 @@ fn value_of<'v>(
         ValueSource::Schema => FieldValue::Text(&table.database),
         ValueSource::Table => FieldValue::Text(&table.name),
         ValueSource::Operation => FieldValue::Text(operation),
+        ValueSource::Statement => FieldValue::text(*statement),
         ValueSource::Key => table.key(row, scratch)?,
         ValueSource::Changed => table.changed(row, scratch),
         ValueSource::BeforeJson => table.json(row.before.as_ref(), |_| true, scratch)?,
         ValueSource::AfterJson => table.json(row.after.as_ref(), |_| true, scratch)?,
-        ValueSource::Before | ValueSource::After => FieldValue::Null,
+        // The ending is known later.
+        ValueSource::Before | ValueSource::After | ValueSource::Ending => FieldValue::Null,
     })
 }
 

@@ -1,13 +1,15 @@
 //! State that a batch that begins inside a transaction needs from the events before it.
 //!
 //! The reading thread must know this at the end of each batch, but should not examine every event. An earlier
-//! transaction's events can't matter after two more GTID events, nor table maps after the end of their
-//! statement.
+//! transaction's events can't matter after two more GTID events, nor table maps and the text of a statement after its
+//! end.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{PostHeaderLengths, RowsEvent, RowsFlags, TableId, TableMapEvent};
+use binlogz_binlog::event::{
+    PostHeaderLengths, RowsEvent, RowsFlags, RowsQueryEvent, TableId, TableMapEvent,
+};
 use binlogz_binlog::header::{EVENT_TYPE_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{Error, EventHeader, EventType, Framing, TransactionBoundaryParser};
 
@@ -21,6 +23,8 @@ pub struct CarriedState {
     pub gtid: Option<Arc<HeldEvent>>,
     /// Bodies (without checksum) of the table maps in force, the last of each table id.
     pub table_maps: Vec<Arc<[u8]>>,
+    /// The text of the open statement, if its server logs texts beside rows.
+    pub statement: Option<Arc<[u8]>>,
     /// Where in a transaction the batch begins.
     pub transaction: TransactionBoundaryParser,
 }
@@ -39,6 +43,7 @@ pub struct HeldEvent {
 pub(super) struct Tracker {
     gtid: Option<Arc<HeldEvent>>,
     table_maps: Vec<(TableId, Arc<[u8]>)>,
+    statement: Option<Arc<[u8]>>,
     transaction: TransactionBoundaryParser,
     /// Whether the events are those of a payload: in the log, its transaction is over.
     in_payload: bool,
@@ -80,6 +85,7 @@ impl Tracker {
         CarriedState {
             gtid: self.gtid.clone().filter(|_| is_its && has_one),
             table_maps: self.table_maps.iter().map(|(_, body)| Arc::clone(body)).collect(),
+            statement: self.statement.clone(),
             transaction: self.transaction.clone(),
         }
     }
@@ -89,6 +95,7 @@ impl Tracker {
         Tracker {
             gtid: self.gtid.clone(),
             table_maps: Vec::new(),
+            statement: None,
             transaction: self.transaction.clone(),
             in_payload: true,
         }
@@ -102,6 +109,7 @@ impl Tracker {
     pub(super) fn pass(&mut self, events: WholeEvents<'_>, starts: &[u32]) -> Result<(), Error> {
         let (mut last_gtid, mut last_but_one) = (None, None);
         let mut noted = Vec::new();
+        let mut statement = None;
         let mut statement_ended = false;
         let mut end = events.bytes.len();
         for start in starts.iter().rev().map(|&start| start as usize) {
@@ -111,6 +119,8 @@ impl Tracker {
             if !statement_ended {
                 if event_type == EventType::TABLE_MAP {
                     noted.push(event.clone());
+                } else if is_statement_text(event_type) {
+                    statement = statement.or_else(|| statement_text(event_type, events.body(&event)));
                 } else if ends_statement(events, event_type, &event) {
                     statement_ended = true;
                 }
@@ -126,6 +136,10 @@ impl Tracker {
         }
         if statement_ended {
             self.table_maps.clear();
+            self.statement = None;
+        }
+        if statement.is_some() {
+            self.statement = statement;
         }
         noted.reverse();
         // A GTID event begins a transaction in any case, but what came before decides whether that is valid.
@@ -142,7 +156,7 @@ impl Tracker {
         self.keep(events, noted)
     }
 
-    /// Processes events of which only the table maps matter: those of a payload.
+    /// Processes events of which only table maps and the texts of statements matter: those of a payload.
     pub(super) fn pass_table_maps(&mut self, events: WholeEvents<'_>) -> Result<(), Error> {
         let mut noted = Vec::new();
         for (header, event) in events.headers() {
@@ -151,7 +165,7 @@ impl Tracker {
         self.keep(events, noted)
     }
 
-    /// Records the places of the table maps in force.
+    /// Records the places of the table maps in force, and the text of the open statement.
     #[inline]
     fn note(
         &mut self,
@@ -162,9 +176,12 @@ impl Tracker {
     ) {
         if header.event_type == EventType::TABLE_MAP {
             noted.push(event.clone());
+        } else if is_statement_text(header.event_type) {
+            self.statement = statement_text(header.event_type, events.body(event));
         } else if ends_statement(events, header.event_type, event) {
             noted.clear();
             self.table_maps.clear();
+            self.statement = None;
         }
     }
 
@@ -186,6 +203,19 @@ impl Tracker {
         }
         Ok(())
     }
+}
+
+/// Whether an event is the text of the statement whose rows follow.
+fn is_statement_text(event_type: EventType) -> bool {
+    event_type == EventType::ROWS_QUERY || event_type == EventType::MARIADB_ANNOTATE_ROWS
+}
+
+/// The text of the statement whose rows follow an event; `None`: the event has none, or can't be read.
+pub fn statement_text(event_type: EventType, body: &[u8]) -> Option<Arc<[u8]>> {
+    // MariaDB's event is nothing but the text.
+    let annotated = (event_type == EventType::MARIADB_ANNOTATE_ROWS).then_some(body);
+    let logged = || RowsQueryEvent::decode(body).ok().filter(|_| event_type == EventType::ROWS_QUERY);
+    annotated.or_else(|| logged().map(|event| event.statement)).map(Arc::from)
 }
 
 /// Whether no table map is in force after an event.

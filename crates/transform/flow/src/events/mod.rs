@@ -55,7 +55,7 @@ mod turns;
 pub use crate::position::{EventPosition, InsidePayload};
 pub use crate::unread::{UnreadChanges, UnreadEvents};
 pub use batch::EventBatch;
-pub use carried::{CarriedState, HeldEvent};
+pub use carried::{CarriedState, HeldEvent, statement_text};
 pub use event::{BatchItem, Event, PayloadEnd};
 pub use kept::{KeptEvents, SpilledEvents};
 pub use list::{EventList, ListedEvents, Outline};

@@ -8,3 +8,4 @@ pub mod same;
 pub mod statements;
 pub mod verify;
 pub mod walk;
+pub mod xa;

@@ -1,5 +1,5 @@
-//! Holds the rows of a transaction until its end tells whether they are exported. Rows that take too much memory wait in
-//! a temporary file, since a transaction may be as large as a log.
+//! Holds the rows of a transaction until its end tells what becomes of them. Rows that take too much memory wait in a
+//! temporary file, since a transaction may be as large as a log.
 
 use std::io::Cursor;
 use std::ops::Range;
@@ -17,7 +17,7 @@ const MEMORY_MAX: usize = 32 << 20;
 
 /// Rows with the numbers of their tables, in the order in which they came.
 #[derive(Debug)]
-pub(super) struct HeldRows {
+pub(crate) struct HeldRows {
     batches: Vec<(usize, RecordBatch)>,
     /// Bytes that they take, and may take.
     bytes: usize,
@@ -41,7 +41,7 @@ impl Default for HeldRows {
 }
 
 impl HeldRows {
-    pub(super) fn add(&mut self, table: usize, batch: RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, table: usize, batch: RecordBatch) -> Result<()> {
         self.bytes += batch.get_array_memory_size();
         self.batches.push((table, batch));
         if self.bytes > self.bytes_max {
@@ -51,7 +51,7 @@ impl HeldRows {
     }
 
     /// Passes on all, and holds none then.
-    pub(super) fn release(&mut self, take: &mut dyn FnMut(usize, RecordBatch) -> Result<()>) -> Result<()> {
+    pub(crate) fn release(&mut self, take: &mut dyn FnMut(usize, RecordBatch) -> Result<()>) -> Result<()> {
         self.bytes = 0;
         if let Some(spilled) = self.spilled.take() {
             for (table, place) in &spilled.batches {
