@@ -15,6 +15,7 @@ mod flight;
 mod fuzz;
 mod hostile;
 mod input;
+mod joins;
 mod mysql_meaning;
 mod prompt;
 mod pushdown;
