@@ -60,6 +60,8 @@ pub use replicas::acknowledgements::WaitForReplicas;
 pub use serve::accounts::AccountOptions;
 pub use serve::admission::Limits;
 pub use serve::client_form::FormPolicy;
+pub use serve::profiles::{ReaderProfile, Treatment, Treatments};
+pub use serve::table_choice::{TableChoice, UnfitPattern};
 pub use serve::upstream::ForwardOptions;
 pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;

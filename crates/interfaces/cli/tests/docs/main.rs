@@ -15,4 +15,5 @@ mod links;
 mod managed;
 mod ordinary;
 mod pages;
+mod profiles;
 mod translations;

@@ -94,6 +94,22 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
             "binlogz: other.toml: account a: has older_collations, expected form = \"uncompressed\"",
         ),
         (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nreads = \"mysql-5.6\"\nform = \"compressed\"\n",
+            "binlogz: other.toml: account a: has reads, expected form = \"uncompressed\"",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nreads = \"mysql-5\"\n",
+            "binlogz: other.toml: account a: reads \"mysql-5\", expected auto, mysql-5.5, mysql-5.6,",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\ntables = [\"shop\"]\n",
+            "binlogz: other.toml: account a: tables and ignore_tables: \"shop\", expected DATABASE.TABLE",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nignore_tables = [\"a.b\"]\nform = \"received\"\n",
+            "binlogz: other.toml: account a: has tables or ignore_tables, expected form = \"uncompressed\"",
+        ),
+        (
             "[http]\naddress = \"127.0.0.1:0\"\nhosts = [\"http://relay\"]\n",
             "binlogz: other.toml: http: hosts: \"http://relay\", expected a host name",
         ),

@@ -18,7 +18,7 @@ fn rows(server: &SandboxServer) -> String {
 }
 
 /// Points 5.6 at the relay; `start` says from where.
-fn follow(replica: &Mysql56Sandbox, relay: &Relay, start: &str) {
+pub(crate) fn follow(replica: &Mysql56Sandbox, relay: &Relay, start: &str) {
     let user = if start.contains("MASTER_USER") { "" } else { "MASTER_USER='reader', " };
     replica
         .sql(&format!(
@@ -118,8 +118,8 @@ fn replicas_of_before_8_0_follow_sessions_with_its_collations() {
     let source = mysql.sandbox().compression(3).start().unwrap();
     source.sql(COLLATIONS).unwrap();
     let mut relay = Configuration::of([url(&source)])
-        .account("reader", "older_collations = true")
-        .account("as_it_is", "form = \"uncompressed\"")
+        .account("reader", "form = \"uncompressed\"")
+        .account("as_it_is", "reads = \"other\"")
         .start(&folder);
     relay.has_all_of(&source);
     let expected = source.sql(WORDS).unwrap();
@@ -211,7 +211,7 @@ INSERT INTO items (price, number) VALUES (3.50, 2);
 CREATE TABLE done (id INT PRIMARY KEY);
 ";
 /// Follows the relay by position, from the beginning.
-fn mariadb_follows(version: Tool, relay: &Relay) -> MariadbSandbox {
+pub(crate) fn mariadb_follows(version: Tool, relay: &Relay) -> MariadbSandbox {
     let replica = MariadbSandbox::start_version(version, &[("binlog-format", "ROW")]).unwrap();
     let tls = if version == Tool::Mariadb { "" } else { "MASTER_SSL=0, MASTER_SSL_VERIFY_SERVER_CERT=0, " };
     replica
@@ -412,7 +412,7 @@ fn what_an_xa_transaction_rolled_back_never_reaches_a_replica_that_would_keep_it
     relay.has_all_of(&source);
     let mariadb = mariadb_follows(Tool::Mariadb, &relay);
     let rows = "SELECT id FROM okdb.t ORDER BY id";
-    let old: [(&str, &SandboxServer); 2] = [("MariaDB", &mariadb), ("MySQL before 5.7", &mysql_5_6)];
+    let old: [(&str, &SandboxServer); 2] = [("MariaDB", &mariadb), ("MySQL 5.6", &mysql_5_6)];
     for (kind, server) in old {
         relay.wait_for(&format!("a row in {kind}"), |_| {
             server.sql(rows).is_ok_and(|rows| rows == "6000\n").then_some(())
@@ -449,8 +449,8 @@ fn the_guide_for_old_replicas_followed_word_for_word_leaves_them_running() {
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).start().unwrap();
     source.sql(&account.replace('…', "secret")).unwrap();
-    let mut relay =
-        Configuration::of([url(&source)]).account("repl", "older_collations = true").start(&folder);
+    // Without a configuration the relay serves in this form by itself.
+    let mut relay = Configuration::of([url(&source)]).account("repl", "").start(&folder);
     relay.has_all_of(&source);
     // Its words, but for the place and the password.
     let port = format!("PORT={}", relay.port);
@@ -461,6 +461,7 @@ fn the_guide_for_old_replicas_followed_word_for_word_leaves_them_running() {
     mariadb.sql(&here(&mariadb_follows)).unwrap();
     let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
     mysql_5_6.sql(&here(&mysql_follows)).unwrap();
+    source.sql("CREATE USER later; GRANT SELECT ON *.* TO later").unwrap();
     source.sql(COLLATIONS).unwrap();
     let expected = source.sql(WORDS).unwrap();
     let old: [(&str, &SandboxServer); 2] = [("MariaDB", &mariadb), ("MySQL 5.6", &mysql_5_6)];

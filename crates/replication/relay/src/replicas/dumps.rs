@@ -24,7 +24,9 @@ pub(crate) struct DumpClient {
     pub(crate) lineage: u64,
     /// Whether the replica acknowledges the transactions it receives.
     pub(crate) semi_sync: bool,
-    /// Whether it says who it is, and such a client reads compressed transactions.
+    /// The name of its profile.
+    pub(crate) profile: &'static str,
+    /// Whether clients of that profile read compressed transactions.
     pub(crate) knows_payloads: bool,
 }
 
@@ -38,6 +40,9 @@ pub(crate) struct DumpProgress {
     /// The acknowledged position in the log, and the number of acknowledgements.
     acknowledged: Mutex<Option<Position>>,
     acknowledgements: AtomicU64,
+    /// Statements about accounts, and row events, that were left out.
+    left_out_account_statements: AtomicU64,
+    left_out_rows: AtomicU64,
     all_bytes: Arc<AtomicU64>,
     began: Instant,
 }
@@ -54,6 +59,8 @@ pub(crate) struct DumpState {
     /// The acknowledged position in the log.
     pub(crate) acknowledged: Option<Position>,
     pub(crate) acknowledgements: u64,
+    pub(crate) left_out_account_statements: u64,
+    pub(crate) left_out_rows: u64,
     pub(crate) age: Duration,
 }
 
@@ -76,6 +83,8 @@ impl Dumps {
             bytes: AtomicU64::new(0),
             acknowledged: Mutex::new(None),
             acknowledgements: AtomicU64::new(0),
+            left_out_account_statements: AtomicU64::new(0),
+            left_out_rows: AtomicU64::new(0),
             all_bytes: Arc::clone(&self.all_bytes),
             began: Instant::now(),
         });
@@ -98,6 +107,8 @@ impl Dumps {
             bytes: progress.bytes.load(Ordering::Relaxed),
             acknowledged: progress.last_acknowledged(),
             acknowledgements: progress.acknowledgements.load(Ordering::Relaxed),
+            left_out_account_statements: progress.left_out_account_statements.load(Ordering::Relaxed),
+            left_out_rows: progress.left_out_rows.load(Ordering::Relaxed),
             age: progress.began.elapsed(),
         });
         seen.collect()
@@ -138,6 +149,16 @@ impl DumpProgress {
 
     pub(crate) fn last_acknowledged(&self) -> Option<Position> {
         *self.acknowledged.lock()
+    }
+
+    /// Counts a statement about accounts that the client was not sent.
+    pub(crate) fn left_out_account_statement(&self) {
+        self.left_out_account_statements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts an event with rows that the client was not sent.
+    pub(crate) fn left_out_rows(&self) {
+        self.left_out_rows.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts another acknowledgement.

@@ -34,6 +34,11 @@ impl Registry {
         self.lock().replicas.values().cloned().collect()
     }
 
+    /// Whether a client registered on this connection.
+    pub(crate) fn is_registered(&self, connection: u32) -> bool {
+        self.lock().replicas.contains_key(&connection)
+    }
+
     /// Begins a dump; `key` identifies its replica, if known. The flag is set when the dump must end. Also says whether another
     /// one must end now, which may be waiting.
     pub(crate) fn begin_dump(&self, connection: u32, key: Option<String>) -> (Arc<AtomicBool>, bool) {

@@ -14,6 +14,8 @@ use ipnet::IpNet;
 
 use crate::error::{Error, Result};
 use crate::serve::client_form::FormPolicy;
+use crate::serve::profiles::ReaderProfile;
+use crate::serve::table_choice::TableChoice;
 
 /// An account of the relay's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +36,12 @@ pub struct AccountOptions {
     pub require_tls: bool,
     /// Whether it may purge files, and stop and start receiving.
     pub admin: bool,
-    /// Whether collations that MySQL 8.0 introduced are replaced by ones that older servers know.
+    /// Whether collations that MySQL 8.0 introduced are replaced by ones that older servers know, whatever the profile says.
     pub older_collations: bool,
+    /// What its clients can read; by default what each says of itself decides.
+    pub reads: Option<&'static ReaderProfile>,
+    /// The tables whose rows it is sent. Unless these are all, it reads the uncompressed form.
+    pub tables: TableChoice,
     /// User and password at the source, for statements that are forwarded; by default the account's own.
     pub source_login: Option<(String, Password)>,
 }
@@ -53,6 +59,8 @@ impl AccountOptions {
             require_tls: false,
             admin: false,
             older_collations: false,
+            reads: None,
+            tables: TableChoice::default(),
             source_login: None,
         }
     }

@@ -12,9 +12,10 @@
 //! * `upstream` is a client's own connection to the source, for statements that the relay does not answer; `answer_scan`
 //!   finds places in the source's log in the source's answers;
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
-//! * `older_collations` replaces names that older servers don't know, `xa` knows transactions that some can't follow;
+//! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows; `fitting` makes each event fit that, with
+//!   `older_collations`, which replaces names that older servers don't know, and `xa`, which knows transactions that some can't follow;
 //! * `semi_sync` asks a replica for its acknowledgements;
-//! * `client_form` decides the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
+//! * `client_form` is the policy for the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
 
 pub(crate) mod accounts;
 pub(crate) mod admission;
@@ -23,17 +24,20 @@ pub(crate) mod client_form;
 pub(crate) mod clients;
 pub(crate) mod departures;
 pub(crate) mod door;
+mod fitting;
 pub(crate) mod last_served;
 pub(crate) mod listeners;
-pub(crate) mod older_collations;
+mod older_collations;
 pub(crate) mod own_certificate;
 pub(crate) mod pins;
+pub(crate) mod profiles;
 pub(crate) mod recent;
 pub(crate) mod routes;
 pub(crate) mod semi_sync;
 pub(crate) mod sender;
 pub(crate) mod server;
 pub(crate) mod sink;
+pub(crate) mod table_choice;
 pub(crate) mod transport;
 pub(crate) mod upstream;
 mod xa;

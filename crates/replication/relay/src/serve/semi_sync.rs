@@ -184,6 +184,7 @@ mod tests {
             form: Form::Uncompressed,
             lineage: 1,
             semi_sync: true,
+            profile: "mysql-8.3",
             knows_payloads: true,
         };
         SemiSync::new(1, 1, acknowledgements, Dumps::default().begin(1, reader, FileNumber(7)))

@@ -220,7 +220,7 @@ impl<'a> Sender<'a> {
             self.left_out_to = Some(position);
         }
         let sink = self.sink()?;
-        sink.begin_file(position, from.max(end), head.checksum());
+        sink.begin_file(position, from.max(end), head.checksum(), head.description.server_version_number());
         sink.say(&description).map_err(broken)
     }
 

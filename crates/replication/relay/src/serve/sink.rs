@@ -1,69 +1,25 @@
 //! Sends events to a client, cut into packets: those of a file as they come, and those that are in no file.
 //!
 //! Follows the byte stream by the events' headers, so it knows each event's position in the file as the client sees
-//! it. Leaves out events before the position that the client asked for.
+//! it. Leaves out events before the position that the client asked for. `fitting` decides what a client that can't read
+//! all gets in an event's place.
 
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::{ChecksumAlgorithm, EventHeader};
+use binlogz_binlog::{ChecksumAlgorithm, EventClass, EventHeader};
 use binlogz_relay_forms::FormSink;
 use binlogz_wire::event_packets::EventPackets;
 use binlogz_wire::packet;
 
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::older_collations::{OlderServer, for_older, may_be_unknown};
+use crate::serve::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, QueuedEvent, filler};
 use crate::serve::transport::DumpConnection;
-use crate::serve::xa;
 
 /// Bytes collected for each write.
 const WRITE_SIZE: usize = 64 << 10;
-
-/// An event that names collations is held whole for a replica older than 8.0: a statement of at most the server's own
-/// default `max_allowed_packet`.
-const HELD_SIZE_MAX: u32 = 64 << 20;
-
-/// Events for a replica that does not know all that the source writes.
-#[derive(Default)]
-struct WithheldEvents {
-    /// Set for a replica older than 8.0, whose collations are replaced.
-    older: Option<OlderServer>,
-    /// Set for a replica that would not apply XA transactions as the source did: its kind.
-    without_xa: Option<&'static str>,
-    /// Whether the current event is held, and until when.
-    current: WithheldState,
-    event: Vec<u8>,
-    /// The last event, which begins a transaction, and its position: held until the next one tells whether that may be sent.
-    front: Vec<u8>,
-    front_at: u64,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum WithheldState {
-    /// It is not held.
-    #[default]
-    Nothing,
-    /// To be sent before the next event.
-    Front,
-    /// To be looked at when it is whole.
-    Event,
-}
-
-impl WithheldEvents {
-    fn holding(&self, header: &EventHeader) -> WithheldState {
-        let is_xa = self.without_xa.is_some();
-        if is_xa && header.event_type.is_gtid() {
-            return WithheldState::Front;
-        }
-        let may_be_unknown = self.older.is_some_and(|older| may_be_unknown(header.event_type, older));
-        match may_be_unknown || is_xa && xa::may_be(header) {
-            true => WithheldState::Event,
-            false => WithheldState::Nothing,
-        }
-    }
-}
 
 pub(crate) struct EventSink {
     connection: Box<dyn DumpConnection>,
@@ -77,16 +33,24 @@ pub(crate) struct EventSink {
     pub(crate) wants_ack_at: Option<u64>,
     /// All events are left out.
     pub(crate) leave_out: bool,
-    header: Vec<u8>,
-    /// Remaining bytes of the current event, not counting its header.
+    /// The header of the current event, and of its body what has to be known before it is sent.
+    head: Vec<u8>,
+    head_size: usize,
+    /// Remaining bytes of the current event, not counting the head.
     left: u64,
     event_size: u64,
     sending: bool,
     refusal: Option<String>,
     /// The checksum algorithm of the current file.
     checksum: ChecksumAlgorithm,
-    /// Set for a replica that does not know all that the source writes.
-    held: Option<WithheldEvents>,
+    /// Set for a client that does not get every event as it is.
+    fitting: Option<EventFitting>,
+    care: EventCare,
+    /// The current event, if it is held.
+    held: Vec<u8>,
+    /// The last event, which begins a transaction, and its position: held until the next one tells whether that may be sent.
+    front: Vec<u8>,
+    front_at: u64,
     /// When something was last sent.
     pub(crate) sent: Instant,
     /// Counts the bytes sent.
@@ -104,13 +68,18 @@ impl EventSink {
             from: 0,
             wants_ack_at: None,
             leave_out: false,
-            header: Vec::with_capacity(HEADER_SIZE),
+            head: Vec::with_capacity(HEADER_SIZE),
+            head_size: HEADER_SIZE,
             left: 0,
             event_size: 0,
             sending: false,
             refusal: None,
             checksum: ChecksumAlgorithm::NONE,
-            held: None,
+            fitting: None,
+            care: EventCare::Send,
+            held: Vec::new(),
+            front: Vec::new(),
+            front_at: 0,
             sent: Instant::now(),
             progress: None,
         }
@@ -121,20 +90,24 @@ impl EventSink {
         self.packets.begin_semi_sync();
     }
 
-    /// From now on, collations that replicas older than 8.0 don't know are replaced.
-    pub(crate) fn replace_collations(&mut self, of: OlderServer) {
-        self.held.get_or_insert_default().older = Some(of);
+    /// From now on, events are made to fit the client.
+    pub(crate) fn fit(&mut self, fitting: Option<EventFitting>) {
+        self.fitting = fitting;
     }
 
-    /// From now on, a dump to such a replica ends before an XA transaction.
-    pub(crate) fn end_before_xa(&mut self, kind: &'static str) {
-        self.held.get_or_insert_default().without_xa = Some(kind);
-    }
-
-    /// Continues at `position` of a file whose events have this checksum. The client wants events that begin at
-    /// `from` or later.
-    pub(crate) fn begin_file(&mut self, position: u64, from: u64, checksum: ChecksumAlgorithm) {
+    /// Continues at `position` of a file whose events have this checksum, written by a server of this version as a number.
+    /// The client wants events that begin at `from` or later.
+    pub(crate) fn begin_file(
+        &mut self,
+        position: u64,
+        from: u64,
+        checksum: ChecksumAlgorithm,
+        server_version: u32,
+    ) {
         (self.position, self.from, self.checksum) = (position, from, checksum);
+        if let Some(fitting) = &mut self.fitting {
+            fitting.begin_file(checksum, server_version);
+        }
     }
 
     /// Frees memory, before a pause.
@@ -185,53 +158,98 @@ impl EventSink {
         io::Error::other(self.refusal.insert(why).clone())
     }
 
-    fn begin_event(&mut self) -> io::Result<()> {
-        let header = EventHeader::decode(&self.header).map_err(io::Error::other)?;
+    /// The header is there: how much of the body has to be known as well.
+    fn begin_head(&mut self) -> io::Result<EventHeader> {
+        let header = EventHeader::decode(&self.head).map_err(io::Error::other)?;
+        let more = self.fitting.as_ref().map_or(0, |fitting| fitting.head_size(&header));
+        self.head_size = (HEADER_SIZE + more).min((header.event_size as usize).max(HEADER_SIZE));
+        Ok(header)
+    }
+
+    fn begin_event(&mut self, header: &EventHeader) -> io::Result<()> {
         self.event_size = u64::from(header.event_size);
-        self.left = self.event_size.saturating_sub(HEADER_SIZE as u64);
+        self.left = self.event_size.saturating_sub(self.head.len() as u64);
         if self.position < self.from && self.from < self.position + self.event_size {
             return Err(self.refuse(NOT_A_BOUNDARY.into()));
         }
         self.sending = !self.leave_out && self.position >= self.from;
-        let holding = match &self.held {
-            Some(held) if self.sending => held.holding(&header),
-            Some(_) | None => WithheldState::Nothing,
-        };
-        if holding == WithheldState::Event && header.event_size > HELD_SIZE_MAX {
-            return Err(self.untranslatable(&format!("{} bytes are too many to look at", header.event_size)));
-        }
-        if let Some(held) = &mut self.held {
-            held.current = holding;
-            if holding == WithheldState::Event {
-                held.event.clone_from(&self.header);
+        self.care = EventCare::Send;
+        let place = self.place();
+        if let Some(fitting) = &mut self.fitting {
+            let body = self.head.get(HEADER_SIZE..).unwrap_or_default();
+            match fitting.care(header, body, place) {
+                Ok(care) => self.care = care,
+                Err(why) => return Err(self.refuse(why)),
             }
+            self.send_ready()?;
         }
-        if holding == WithheldState::Event {
-            return Ok(());
-        }
-        if self.sending {
-            self.send_front();
-        }
-        match (&mut self.held, holding) {
-            (Some(held), WithheldState::Front) => {
-                held.front.clone_from(&self.header);
-                held.front_at = self.position;
-            }
-            _ if self.sending => {
+        match self.care {
+            EventCare::Look | EventCare::Front | EventCare::Queue => self.held.clone_from(&self.head),
+            EventCare::Send if self.sending => {
+                self.send_front();
                 self.packets.begin(header.event_size, self.wants_ack(), &mut self.out);
-                self.packets.body(&self.header, &mut self.out);
+                self.packets.body(&self.head, &mut self.out);
             }
-            _ => {}
+            EventCare::Send | EventCare::Fill | EventCare::Skip => {}
         }
         Ok(())
     }
 
+    /// Where the current event stands.
+    fn place(&self) -> EventPlace {
+        let transaction = (!self.front.is_empty()).then_some(self.front_at);
+        EventPlace { offset: self.position, transaction, is_sent: self.sending }
+    }
+
     /// Sends the event that begins a transaction, if it is held.
     fn send_front(&mut self) {
-        let Some(held) = self.held.as_mut().filter(|held| !held.front.is_empty()) else { return };
-        self.packets.begin(held.front.len() as u32, false, &mut self.out);
-        self.packets.body(&held.front, &mut self.out);
-        held.front.clear();
+        if self.front.is_empty() {
+            return;
+        }
+        self.packets.begin(self.front.len() as u32, false, &mut self.out);
+        self.packets.body(&self.front, &mut self.out);
+        self.front.clear();
+    }
+
+    /// Sends what waited for the current event.
+    fn send_ready(&mut self) -> io::Result<()> {
+        let ready = self.fitting.as_mut().map(EventFitting::take_ready).unwrap_or_default();
+        for event in ready {
+            match event {
+                QueuedEvent::TableMap(event) | QueuedEvent::Rows(event) => self.send_whole(&event, false)?,
+                QueuedEvent::LeftOut(header) => self.send_filler(&header, false)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends an event that is in memory.
+    fn send_whole(&mut self, event: &[u8], wants_ack: bool) -> io::Result<()> {
+        self.send_front();
+        self.packets.begin(event.len() as u32, wants_ack, &mut self.out);
+        for piece in event.chunks(WRITE_SIZE) {
+            self.packets.body(piece, &mut self.out);
+            self.flush_if_full()?;
+        }
+        Ok(())
+    }
+
+    /// Sends an event without content in the place of one that is left out.
+    fn send_filler(&mut self, replaced: &EventHeader, wants_ack: bool) -> io::Result<()> {
+        self.send_front();
+        if let Some(progress) = self.progress.as_ref().filter(|_| is_rows(replaced)) {
+            progress.left_out_rows();
+        }
+        self.packets.begin(replaced.event_size, wants_ack, &mut self.out);
+        let checksum = self.checksum;
+        filler::write(replaced, checksum, |bytes| {
+            self.packets.body(bytes, &mut self.out);
+            self.flush_if_full()
+        })
+    }
+
+    fn flush_if_full(&mut self) -> io::Result<()> {
+        if self.out.len() >= WRITE_SIZE { self.flush() } else { Ok(()) }
     }
 
     fn wants_ack(&self) -> bool {
@@ -239,40 +257,47 @@ impl EventSink {
     }
 
     fn body(&mut self, bytes: &[u8]) {
-        match &mut self.held {
-            Some(WithheldEvents { current: WithheldState::Event, event, .. }) => {
-                event.extend_from_slice(bytes)
-            }
-            Some(WithheldEvents { current: WithheldState::Front, front, .. }) => {
-                front.extend_from_slice(bytes)
-            }
-            _ if self.sending => self.packets.body(bytes, &mut self.out),
-            _ => {}
+        match self.care {
+            EventCare::Look | EventCare::Front | EventCare::Queue => self.held.extend_from_slice(bytes),
+            EventCare::Send if self.sending => self.packets.body(bytes, &mut self.out),
+            EventCare::Send | EventCare::Fill | EventCare::Skip => {}
         }
     }
 
     fn end_event(&mut self) -> io::Result<()> {
         let is_last = self.sending && self.wants_ack();
-        let held = self.held.as_mut();
-        if let Some(held) = held.filter(|held| held.current == WithheldState::Event) {
-            held.current = WithheldState::Nothing;
-            let (older, event) = (held.older, std::mem::take(&mut held.event));
-            let kind = held.without_xa.filter(|_| xa::is(&event, self.checksum));
-            let place = if held.front.is_empty() { self.position } else { held.front_at };
-            if let Some(kind) = kind {
-                return Err(self.refuse(xa::refusal(kind, place)));
+        match self.care {
+            EventCare::Send | EventCare::Skip => {}
+            EventCare::Fill => {
+                let header = EventHeader::decode(&self.head).map_err(io::Error::other)?;
+                self.send_filler(&header, self.wants_ack())?;
             }
-            let replaced = match older {
-                Some(older) => {
-                    for_older(&event, self.checksum, older).map_err(|why| self.untranslatable(&why))?
+            EventCare::Queue => {
+                let event = std::mem::take(&mut self.held);
+                if let Some(fitting) = &mut self.fitting {
+                    fitting.queue(event);
                 }
-                None => None,
-            };
-            self.send_front();
-            self.packets.begin(event.len() as u32, self.wants_ack(), &mut self.out);
-            self.packets.body(replaced.as_deref().unwrap_or(&event), &mut self.out);
+            }
+            EventCare::Front => {
+                // One that nothing followed.
+                self.send_front();
+                let event = std::mem::take(&mut self.held);
+                self.front = match self.fitted(&event)? {
+                    FittedEvent::Other(other) => other,
+                    FittedEvent::AsIs
+                    | FittedEvent::EmptyTransaction(_)
+                    | FittedEvent::Filler
+                    | FittedEvent::Later => event,
+                };
+                self.front_at = self.position;
+            }
+            EventCare::Look => {
+                let event = std::mem::take(&mut self.held);
+                self.send_fitted(&event)?;
+            }
         }
-        self.header.clear();
+        self.head.clear();
+        self.head_size = HEADER_SIZE;
         self.position += self.event_size;
         if is_last {
             self.flush()?;
@@ -281,12 +306,38 @@ impl EventSink {
         Ok(())
     }
 
-    /// Ends a dump to a replica older than 8.0, before this event.
-    fn untranslatable(&mut self, why: &str) -> io::Error {
-        let place = self.position;
-        let message = format!("the event at {place} can't be made readable for servers before 8.0: {why}");
-        self.refuse(message)
+    fn fitted(&mut self, event: &[u8]) -> io::Result<FittedEvent> {
+        let place = self.place();
+        let fitted = self.fitting.as_mut().map_or(Ok(FittedEvent::AsIs), |fitting| fitting.fit(event, place));
+        fitted.map_err(|why| self.refuse(why))
     }
+
+    /// Sends what a client gets of an event that was held.
+    fn send_fitted(&mut self, event: &[u8]) -> io::Result<()> {
+        let (fitted, wants_ack) = (self.fitted(event)?, self.wants_ack());
+        self.send_ready()?;
+        match fitted {
+            FittedEvent::AsIs if self.sending => self.send_whole(event, wants_ack),
+            FittedEvent::AsIs | FittedEvent::Later => Ok(()),
+            FittedEvent::Other(other) => self.send_whole(&other, wants_ack),
+            FittedEvent::Filler => {
+                let header = EventHeader::decode(event).map_err(io::Error::other)?;
+                self.send_filler(&header, wants_ack)
+            }
+            FittedEvent::EmptyTransaction(events) => {
+                self.progress.iter().for_each(|progress| progress.left_out_account_statement());
+                let count = events.len();
+                for (index, event) in events.iter().enumerate() {
+                    self.send_whole(event, wants_ack && index + 1 == count)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn is_rows(header: &EventHeader) -> bool {
+    header.event_type.class() == EventClass::Rows
 }
 
 /// The error for a client that begins inside an event.
@@ -302,13 +353,17 @@ impl Write for EventSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            if self.header.len() < HEADER_SIZE {
-                let room = HEADER_SIZE - self.header.len();
+            if self.head.len() < self.head_size {
+                let room = self.head_size - self.head.len();
                 let (now, behind) = rest.split_at_checked(room).unwrap_or((rest, &[]));
-                self.header.extend_from_slice(now);
+                self.head.extend_from_slice(now);
                 rest = behind;
-                if self.header.len() == HEADER_SIZE {
-                    self.begin_event()?;
+                if self.head.len() < self.head_size {
+                    continue;
+                }
+                let header = self.begin_head()?;
+                if self.head.len() == self.head_size {
+                    self.begin_event(&header)?;
                     if self.left == 0 {
                         self.end_event()?;
                     }
@@ -324,9 +379,7 @@ impl Write for EventSink {
             if self.left == 0 {
                 self.end_event()?;
             }
-            if self.out.len() >= WRITE_SIZE {
-                self.flush()?;
-            }
+            self.flush_if_full()?;
         }
         Ok(bytes.len())
     }
@@ -348,10 +401,14 @@ impl Write for EventSink {
 mod tests {
     use parking_lot::Mutex;
 
-    use binlogz_binlog::{EventType, HeaderFlags};
+    use binlogz_binlog::event::QueryEvent;
+    use binlogz_binlog::{EventFrame, EventType, HeaderFlags};
     use binlogz_testkit::builder::{EndPositions, LogBuilder, Release, query};
+    use binlogz_wire::packet::{MessageReader, PacketReader};
 
     use super::*;
+    use crate::serve::profiles::ReaderProfile;
+    use crate::serve::table_choice::TableChoice;
 
     #[derive(Clone, Default)]
     struct Taken(Arc<Mutex<Vec<u8>>>);
@@ -368,11 +425,15 @@ mod tests {
     }
 
     /// The bytes that a client is sent of these events, and the reason why no more.
-    fn sent(events: &[u8], kind: Option<&'static str>, size: usize) -> (Vec<u8>, Option<String>) {
+    fn sent(events: &[u8], profile: &str, size: usize) -> (Vec<u8>, Option<String>) {
+        fitted(events, profile, &TableChoice::default(), size)
+    }
+
+    fn fitted(events: &[u8], profile: &str, tables: &TableChoice, size: usize) -> (Vec<u8>, Option<String>) {
         let taken = Taken::default();
         let mut sink = EventSink::new(taken.clone(), 1);
-        sink.begin_file(4, 4, ChecksumAlgorithm::CRC32);
-        kind.into_iter().for_each(|kind| sink.end_before_xa(kind));
+        sink.fit(EventFitting::new(ReaderProfile::of_name(profile).unwrap(), tables));
+        sink.begin_file(4, 4, ChecksumAlgorithm::CRC32, 90_704);
         let ended = events.chunks(size).try_for_each(|piece| sink.write_all(piece));
         let refusal = sink.refusal();
         assert_eq!(ended.is_err(), refusal.is_some());
@@ -407,26 +468,154 @@ mod tests {
             })
         };
         for size in [1, 30, 1 << 20] {
-            let all = sent(&before, None, size);
+            let all = sent(&before, "other", size);
             assert_eq!(all.1, None);
-            assert!(sent(&before, Some("MariaDB"), size) == all, "in order and as they are");
+            assert!(sent(&before, "mariadb-11.4", size) == all, "in order and as they are");
             for statement in
                 ["XA START X'7131',X'',1", "XA ROLLBACK X'7131',X'',1", "xa commit X'7131',X'',1"]
             {
                 let log = xa(statement);
-                let (bytes, refusal) = sent(&log, Some("MariaDB"), size);
+                let (bytes, refusal) = sent(&log, "mariadb-11.4", size);
                 let refusal = refusal.unwrap();
                 assert!(bytes == all.0, "{statement}: {} and {} bytes", bytes.len(), all.0.len());
                 // The place of the event that begins the transaction.
                 let place = format!("the transaction at {} is an XA transaction", 4 + before.len());
                 assert!(refusal.starts_with(&place), "{refusal}");
-                assert_eq!(sent(&log, None, size).1, None, "others get it");
+                assert_eq!(sent(&log, "other", size).1, None, "others get it");
             }
         }
         // One that is only prepared there, its beginning elsewhere.
         let prepared = events(|log| {
             log.event(EventType::XA_PREPARE, &[0; 13]);
         });
-        assert_eq!(sent(&prepared, Some("MariaDB"), 7).0, b"");
+        assert_eq!(sent(&prepared, "mariadb-11.4", 7).0, b"");
+    }
+
+    /// The events that a client is sent: their types and statements. Together they have the size of `log`.
+    fn shown(log: &[u8], profile: &str, tables: &TableChoice, size: usize) -> Vec<String> {
+        let (bytes, refusal) = fitted(log, profile, tables, size);
+        assert_eq!(refusal, None);
+        let (mut packets, mut reader) = (PacketReader::default(), MessageReader::default());
+        packets.expect_sequence(1);
+        let first = EventHeader::decode(log).unwrap();
+        let begin = (first.end_log_pos - first.event_size) as usize;
+        let (mut shown, mut input, mut at) = (Vec::new(), bytes.as_slice(), begin);
+        while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
+            let frame = EventFrame::from_bytes(&message[1..], 4).unwrap();
+            assert_eq!(frame.stored_checksum(), Some(frame.computed_checksum()), "{}", frame.event_type());
+            at += frame.bytes().len();
+            assert_eq!(frame.header().end_log_pos as usize, at, "{}", frame.event_type());
+            shown.push(match QueryEvent::decode(frame.body()) {
+                Ok(query) if frame.event_type() == EventType::QUERY => {
+                    String::from_utf8(query.statement.to_vec()).unwrap()
+                }
+                _ => frame.event_type().to_string(),
+            });
+        }
+        assert_eq!(at, begin + log.len());
+        shown
+    }
+
+    #[test]
+    fn statements_about_accounts_are_empty_transactions_for_those_that_can_not_run_them() {
+        let log = events(|log| {
+            log.transaction_of(&[(
+                EventType::QUERY,
+                query("CREATE USER a IDENTIFIED WITH 'caching_sha2_password' AS 'x'"),
+            )]);
+            log.transaction_of(&[(EventType::QUERY, query("CREATE TABLE user (a INT)"))]);
+        });
+        let all = TableChoice::default();
+        for size in [1, 30, 1 << 20] {
+            for profile in ["mysql-5.6", "mysql-5.7", "mariadb-10.2", "mariadb-11.4"] {
+                let shown = shown(&log, profile, &all, size);
+                assert_eq!(shown[1], "BEGIN", "{profile}: {shown:?}");
+                assert!(shown.contains(&"CREATE TABLE user (a INT)".to_owned()), "{profile}: {shown:?}");
+                assert!(!shown.iter().any(|event| event.contains("CREATE USER")), "{profile}: {shown:?}");
+            }
+            for profile in ["mysql-8.0.19", "mysql-8.3", "other", "binlogz"] {
+                assert!(
+                    fitted(&log, profile, &all, size).0 == fitted(&log, "other", &all, size).0,
+                    "{profile}"
+                );
+            }
+        }
+        // A source whose statements they know.
+        let taken = Taken::default();
+        let mut sink = EventSink::new(taken.clone(), 1);
+        sink.fit(EventFitting::new(ReaderProfile::of_name("mysql-5.6").unwrap(), &all));
+        sink.begin_file(4, 4, ChecksumAlgorithm::CRC32, 50_744);
+        sink.write_all(&log).unwrap();
+        sink.flush().unwrap();
+        assert!(*taken.0.lock() == fitted(&log, "other", &all, 7).0);
+    }
+
+    #[test]
+    fn rows_of_other_tables_are_fillers_and_their_transactions_stay() {
+        let log = events(|log| {
+            log.transaction(&[b"one", &[7; 70_000]]);
+        });
+        let ignoring = TableChoice::new(&[], &["shop.i*".to_owned()]).unwrap();
+        let choosing = TableChoice::new(&["shop.item".to_owned()], &[]).unwrap();
+        for size in [1, 30, 1 << 20] {
+            let all = shown(&log, "other", &TableChoice::default(), size);
+            let without = shown(&log, "other", &ignoring, size);
+            let is_of_rows = |name: &&String| ["TableMap", "WriteRows"].contains(&name.as_str());
+            assert!(all.iter().any(|name| is_of_rows(&name)), "{all:?}");
+            let expected: Vec<_> = all
+                .iter()
+                .map(|name| if is_of_rows(&name) { "Ignorable".to_owned() } else { name.clone() })
+                .collect();
+            assert_eq!(without, expected);
+            assert!(
+                fitted(&log, "other", &choosing, size)
+                    == fitted(&log, "other", &TableChoice::default(), size)
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_profile_does_not_know_ends_the_dump_before_it() {
+        let one = |event_type: EventType, body: &[u8]| {
+            events(|log| {
+                log.event(event_type, body);
+            })
+        };
+        let all = TableChoice::default();
+        for (event_type, passed, refused) in [
+            (
+                EventType::GTID_TAGGED,
+                &["mysql-8.3", "other", "binlogz"][..],
+                &["mysql-5.6", "mysql-8.0.20"][..],
+            ),
+            (EventType::PREVIOUS_GTIDS, &["mysql-5.6", "mariadb-10.2"], &["mysql-5.5"]),
+            (EventType::GTID, &["mysql-5.7", "mysql-8.0.19"], &["mysql-5.5"]),
+            (EventType::WRITE_ROWS, &["mysql-5.6", "mariadb-11.4"], &["mysql-5.5"]),
+            (EventType::WRITE_ROWS_V1, &["mysql-5.5"], &[]),
+            (EventType::PARTIAL_UPDATE_ROWS, &["mysql-8.0.19", "other"], &["mysql-5.7", "mariadb-11.4"]),
+            (EventType::TRANSACTION_PAYLOAD, &["mysql-8.0.20", "other"], &["mysql-8.0.19", "mariadb-11.4"]),
+            (EventType::XA_PREPARE, &["mysql-5.7", "other"], &["mysql-5.6", "mariadb-10.2"]),
+            (EventType(200), &["mysql-8.3", "other"], &["mysql-5.6", "mysql-8.0.20", "mariadb-11.4"]),
+        ] {
+            let log = one(event_type, &[0; 40]);
+            for profile in passed {
+                assert_eq!(fitted(&log, profile, &all, 7).1, None, "{event_type} {profile}");
+            }
+            for profile in refused {
+                let (bytes, refusal) = fitted(&log, profile, &all, 7);
+                assert!(bytes.is_empty() && refusal.is_some(), "{event_type} {profile}: {refusal:?}");
+            }
+        }
+        // MariaDB takes it for one that it ignores; members of a group alone need the others.
+        let tagged = one(EventType::GTID_TAGGED, &[0; 40]);
+        assert_eq!(shown(&tagged, "other", &all, 7), ["GtidTagged"]);
+        let followed = events(|log| {
+            log.event(EventType::GTID_TAGGED, &[0; 40]);
+            log.event(EventType::QUERY, &query("BEGIN"));
+        });
+        assert_eq!(shown(&followed, "mariadb-11.4", &all, 7), ["Gtid", "BEGIN"]);
+        let view = one(EventType::VIEW_CHANGE, &[0; 60]);
+        assert_eq!(shown(&view, "mysql-5.6", &all, 7), ["Ignorable"]);
+        assert_eq!(shown(&view, "mysql-5.7", &all, 7), ["ViewChange"]);
     }
 }

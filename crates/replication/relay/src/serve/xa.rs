@@ -9,27 +9,21 @@
 //! the replica. MySQL before 5.7 does not know the event.
 
 use binlogz_binlog::event::QueryEvent;
-use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType};
+use binlogz_binlog::{EventFrame, EventHeader, EventType};
 
 /// Servers write these statements themselves: two names of 64 bytes in hexadecimal, and the session's settings.
 const STATEMENT_SIZE_MAX: u32 = 16 << 10;
 
-/// Whether an event may be of an XA transaction.
+/// Whether a statement may be of an XA transaction.
 pub(super) fn may_be(header: &EventHeader) -> bool {
-    header.event_type == EventType::XA_PREPARE
-        || header.event_type == EventType::QUERY && header.event_size <= STATEMENT_SIZE_MAX
+    header.event_type == EventType::QUERY && header.event_size <= STATEMENT_SIZE_MAX
 }
 
-/// Whether an event is of an XA transaction.
-pub(super) fn is(event: &[u8], checksum: ChecksumAlgorithm) -> bool {
-    let Ok(frame) = EventFrame::from_bytes(event, checksum.size()) else { return false };
-    match frame.event_type() {
-        EventType::XA_PREPARE => true,
-        EventType::QUERY => QueryEvent::decode(frame.body()).is_ok_and(|query| {
-            query.statement.first_chunk().is_some_and(|front: &[u8; 3]| front.eq_ignore_ascii_case(b"XA "))
-        }),
-        _ => false,
-    }
+/// Whether a statement is of an XA transaction.
+pub(super) fn is(statement: &EventFrame<'_>) -> bool {
+    QueryEvent::decode(statement.body()).is_ok_and(|query| {
+        query.statement.first_chunk().is_some_and(|front: &[u8; 3]| front.eq_ignore_ascii_case(b"XA "))
+    })
 }
 
 /// Why a dump ends there.

@@ -180,8 +180,14 @@ pub struct ReplicaStatus {
     pub server_uuid: String,
     /// The form that it is served.
     pub form: &'static str,
-    /// Whether its own name is that of a program known to read compressed transactions.
+    /// Its profile: the one of its account, or of what it says of itself.
+    pub profile: &'static str,
+    /// Whether clients of that profile read compressed transactions.
     pub reads_compressed: bool,
+    /// Statements about accounts that it was not sent on this connection, since its profile can't run them.
+    pub left_out_account_statements: u64,
+    /// Events with rows that it was not sent on this connection, since its account leaves out their tables.
+    pub left_out_rows_events: u64,
     /// Which log, counted from 1.
     pub lineage: u64,
     /// The position in the stored log up to which it was sent.

@@ -240,6 +240,11 @@ pub(super) struct Account {
     pub(super) admin: bool,
     #[serde(default)]
     pub(super) older_collations: bool,
+    pub(super) reads: Option<String>,
+    #[serde(default)]
+    pub(super) tables: Vec<String>,
+    #[serde(default)]
+    pub(super) ignore_tables: Vec<String>,
     pub(super) source_user: Option<String>,
     pub(super) source_password_file: Option<PathBuf>,
     pub(super) source_password_env: Option<String>,

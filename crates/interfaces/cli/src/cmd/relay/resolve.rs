@@ -10,8 +10,9 @@ use binlogz_archive::storage::refuse_addresses;
 use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
-    AccountOptions, ArchiveOptions, BringBack, ByteRates, ForwardOptions, HttpOptions, Limits, ListenTls,
-    RelayOptions, Retention, ScrubOptions, SourceOptions, StartAt, StoredForm, SyncPolicy, WaitForReplicas,
+    AccountOptions, ArchiveOptions, BringBack, ByteRates, Form, FormPolicy, ForwardOptions, HttpOptions,
+    Limits, ListenTls, ReaderProfile, RelayOptions, Retention, ScrubOptions, SourceOptions, StartAt,
+    StoredForm, SyncPolicy, TableChoice, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
@@ -395,30 +396,69 @@ impl Account {
             });
             from.push(network?);
         }
-        let form = match (self.older_collations, self.form) {
-            (true, None) => Some(FormName::Uncompressed),
-            (true, Some(FormName::Received | FormName::Compressed)) => {
-                return Err(self.failure(
-                    "has older_collations, expected form = \"uncompressed\": servers before 8.0 read no compressed \
-                      transactions",
-                ));
-            }
-            (_, form) => form,
-        };
+        let (reads, tables) = (self.reads()?, self.tables()?);
+        let form = self.form(reads, &tables)?;
         Ok(AccountOptions {
             source: self.source.clone(),
-            form: form.map(FormName::form),
+            form,
             connections_max: self.connections_max,
             from,
             require_tls: self.require_tls,
             admin: self.admin,
             older_collations: self.older_collations,
+            reads,
+            tables,
             source_login: (self.source_user.is_some() || at_source.is_some()).then(|| {
                 let user = self.source_user.as_ref().unwrap_or(&self.user);
                 (user.clone(), at_source.unwrap_or_else(|| password.clone()))
             }),
             ..AccountOptions::new(self.user.clone(), password)
         })
+    }
+
+    /// The profile of its clients; `None`: what each says of itself decides.
+    fn reads(&self) -> Result<Option<&'static ReaderProfile>> {
+        let Some(name) = self.reads.as_deref().filter(|name| *name != "auto") else { return Ok(None) };
+        ReaderProfile::of_name(name).map(Some).ok_or_else(|| {
+            let names: Vec<_> = ReaderProfile::all().iter().map(|profile| profile.name).collect();
+            self.failure(format_args!("reads {name:?}, expected auto, {}", names.join(", ")))
+        })
+    }
+
+    fn tables(&self) -> Result<TableChoice> {
+        TableChoice::new(&self.tables, &self.ignore_tables)
+            .map_err(|error| self.failure(format_args!("tables and ignore_tables: {error}")))
+    }
+
+    /// The form for clients that name no file, which must fit what the account can be given.
+    fn form(&self, reads: Option<&ReaderProfile>, tables: &TableChoice) -> Result<Option<FormPolicy>> {
+        let needs_uncompressed = [
+            (
+                self.older_collations,
+                "older_collations, expected form = \"uncompressed\": servers before 8.0 read no \
+                                     compressed transactions",
+            ),
+            (
+                !tables.is_all(),
+                "tables or ignore_tables, expected form = \"uncompressed\": rows of compressed transactions \
+                                are not told apart",
+            ),
+            (
+                reads.is_some_and(|profile| !profile.reads_payloads()),
+                "reads, expected form = \"uncompressed\": such \
+                                                                       clients read no compressed transactions",
+            ),
+        ];
+        let reason =
+            needs_uncompressed.into_iter().find(|(is_needed, _)| *is_needed).map(|(_, reason)| reason);
+        match (reason, self.form) {
+            (Some(reason), Some(FormName::Received | FormName::Compressed)) => {
+                Err(self.failure(format_args!("has {reason}")))
+            }
+            (Some(_), None) => Ok(Some(FormPolicy::Always(Form::Uncompressed))),
+            (None, None) => Ok(reads.map(|profile| FormPolicy::Always(profile.form))),
+            (_, Some(form)) => Ok(Some(form.form())),
+        }
     }
 
     fn failure(&self, error: impl Display) -> CommandFailure {

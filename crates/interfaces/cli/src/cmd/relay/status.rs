@@ -162,6 +162,19 @@ fn scrub(status: &Value, sizes: SizesArg) -> Option<String> {
     ))
 }
 
+/// What a replica was not sent because it can't read it or is not to have it.
+fn left_out(replica: &Value) -> String {
+    let counts = [
+        ("left_out_account_statements", "statements about accounts"),
+        ("left_out_rows_events", "events with rows"),
+    ];
+    let told = counts.into_iter().filter_map(|(key, what)| {
+        let count = replica[key].as_u64().filter(|count| *count > 0)?;
+        Some(format!(", {} left out", counted(count, what)))
+    });
+    told.collect()
+}
+
 fn fingerprint(status: &Value) -> Option<String> {
     status["tls_fingerprint"].as_str().map(|fingerprint| format!("tls       SHA-256 {fingerprint}"))
 }
@@ -221,10 +234,11 @@ fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
     lines.extend(fingerprint(status));
     for replica in status["replicas"].as_array().into_iter().flatten() {
         lines.push(format!(
-            "replica   {} ({} from {}), {}: {}, {}, {} to send{}",
+            "replica   {} ({} from {}), {}, {}: {}, {}, {} to send{}{}",
             replica["server_id"],
             plain(&replica["user"]),
             plain(&replica["address"]),
+            plain(&replica["profile"]),
             plain(&replica["form"]),
             place(&replica["place"]),
             lag(&replica["lag_seconds"]),
@@ -232,7 +246,8 @@ fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
             match &replica["acknowledged"] {
                 Value::Null => String::new(),
                 acknowledged => format!(", acknowledged {}", place(acknowledged)),
-            }
+            },
+            left_out(replica)
         ));
     }
     for error in status["last_errors"].as_array().into_iter().flatten().take(5) {

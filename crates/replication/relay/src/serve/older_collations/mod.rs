@@ -18,25 +18,20 @@
 //! From 8.0.21 on, CREATE TABLE … SELECT is one transaction: BEGIN, CREATE TABLE … START TRANSACTION, the rows. Older
 //! servers don't know that option, so it becomes spaces; for them CREATE TABLE ends the transaction, and the rows are
 //! their own. MySQL refuses that, also without GTIDs (error 1778), so there the dump ends before it. MariaDB does it.
-//!
-//! MariaDB's JSON is a text. A MariaDB replica stops at rows with MySQL's JSON without saying why, so the dump ends
-//! before them.
 
 mod names;
 mod statement;
 
 use binlogz_binlog::event::{
-    ColumnType, ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, TableMapEvent,
-    UserVarEvent, UserVarValue,
+    ExecuteLoadQueryEvent, QueryEvent, StatusVariable, StatusVariables, UserVarEvent, UserVarValue,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventType};
 
+use crate::serve::profiles::Treatment;
 use names::{StandIn, number_for, stand_in};
+pub(super) use statement::first_words;
 use statement::{SqlMode, named_collations, transaction_option};
-
-/// Since 5.1.4, whatever the log says.
-const TABLE_MAP_POST_HEADER: u8 = 8;
 
 const NO_END: &str = "a text or comment of the statement has no end";
 
@@ -44,58 +39,54 @@ const NO_END: &str = "a text or comment of the statement has no end";
 /// cp932, gb18030.
 const TRICKY_CHARSETS: [u16; 11] = [1, 84, 13, 88, 28, 87, 95, 96, 248, 249, 250];
 
-/// An older server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OlderServer {
-    Mysql,
-    Mariadb,
-}
-
-/// Whether an event may have what such a server does not know.
-pub(crate) fn may_be_unknown(event_type: EventType, older: OlderServer) -> bool {
+/// Whether an event may have what older servers don't know.
+pub(crate) fn may_be_unknown(event_type: EventType) -> bool {
     [EventType::QUERY, EventType::EXECUTE_LOAD_QUERY, EventType::USER_VAR].contains(&event_type)
-        || (event_type == EventType::TABLE_MAP && older == OlderServer::Mariadb)
 }
 
-/// Returns the event, of the same length, with collations that older servers know; `None` if it needs no change. A
-/// damaged event is left unchanged, so that the replica sees the damage.
+/// Returns the event, of the same length, with collations that older servers know, if these are translated, and as they
+/// know tables of a SELECT; `None` if it needs no change. Its checksum was compared.
 ///
 /// # Errors
 ///
 /// Why we can't tell which collations the statement names, or why older servers can't have it.
 pub(crate) fn for_older(
-    event: &[u8],
+    frame: &EventFrame<'_>,
     checksum: ChecksumAlgorithm,
-    older: OlderServer,
+    collations: Treatment,
+    tables_of_selects: Treatment,
 ) -> Result<Option<Vec<u8>>, String> {
-    let Ok(frame) = EventFrame::from_bytes(event, checksum.size()) else { return Ok(None) };
-    let is_damaged = frame.stored_checksum().is_some_and(|stored| stored != frame.computed_checksum());
-    if is_damaged {
-        return Ok(None);
-    }
+    let older = OlderNames { collations: collations == Treatment::Translated, tables_of_selects };
     let body = match frame.event_type() {
         EventType::QUERY => QueryEvent::decode(frame.body()).ok().map(|event| query(&event, older)),
         EventType::EXECUTE_LOAD_QUERY => {
             ExecuteLoadQueryEvent::decode(frame.body()).ok().map(|event| load(&event, older))
         }
-        EventType::TABLE_MAP => {
-            TableMapEvent::decode(frame.body(), TABLE_MAP_POST_HEADER).ok().map(|event| without_json(&event))
+        EventType::USER_VAR if older.collations => {
+            UserVarEvent::decode(frame.body()).ok().map(|event| Ok(user_variable(&event)))
         }
-        EventType::USER_VAR => UserVarEvent::decode(frame.body()).ok().map(|event| Ok(user_variable(&event))),
         _ => None,
     };
     let body = body.transpose()?.flatten();
     // An event of another length would move what follows it.
     Ok(body
         .map(|body| encode_event(*frame.header(), &body, checksum))
-        .filter(|translated| translated.len() == event.len() && translated != event))
+        .filter(|translated| translated.len() == frame.bytes().len() && translated != frame.bytes()))
 }
 
-fn query(event: &QueryEvent<'_>, older: OlderServer) -> Result<Option<Vec<u8>>, String> {
+/// What is done with the words of a statement.
+#[derive(Debug, Clone, Copy)]
+struct OlderNames {
+    /// Whether collations are replaced.
+    collations: bool,
+    tables_of_selects: Treatment,
+}
+
+fn query(event: &QueryEvent<'_>, older: OlderNames) -> Result<Option<Vec<u8>>, String> {
     with_older_names(event, older, |event| event.encode().ok())
 }
 
-fn load(event: &ExecuteLoadQueryEvent<'_>, older: OlderServer) -> Result<Option<Vec<u8>>, String> {
+fn load(event: &ExecuteLoadQueryEvent<'_>, older: OlderNames) -> Result<Option<Vec<u8>>, String> {
     with_older_names(&event.query, older, |query| {
         ExecuteLoadQueryEvent { query: *query, ..*event }.encode().ok()
     })
@@ -103,14 +94,22 @@ fn load(event: &ExecuteLoadQueryEvent<'_>, older: OlderServer) -> Result<Option<
 
 fn with_older_names(
     event: &QueryEvent<'_>,
-    older: OlderServer,
+    older: OlderNames,
     encode: impl Fn(&QueryEvent<'_>) -> Option<Vec<u8>>,
 ) -> Result<Option<Vec<u8>>, String> {
     let mut statement = event.statement.to_vec();
     let session = Session::of(event.status_variables);
-    session.replace_names(&mut statement)?;
-    session.without_transaction_option(&mut statement, older)?;
-    let Some(variables) = older_variables(event.status_variables) else { return Ok(None) };
+    if older.collations {
+        session.replace_names(&mut statement)?;
+    }
+    if older.tables_of_selects != Treatment::Passed {
+        session.without_transaction_option(&mut statement, older.tables_of_selects)?;
+    }
+    let variables = match older.collations {
+        true => older_variables(event.status_variables),
+        false => Some(event.status_variables.0.to_vec()),
+    };
+    let Some(variables) = variables else { return Ok(None) };
     let status_variables = StatusVariables(&variables);
     Ok(encode(&QueryEvent { status_variables, statement: &statement, ..*event }))
 }
@@ -135,14 +134,6 @@ fn older_variables(variables: StatusVariables<'_>) -> Option<Vec<u8>> {
         variable.encode(&mut bytes).ok()?;
     }
     Some(bytes)
-}
-
-fn without_json(event: &TableMapEvent<'_>) -> Result<Option<Vec<u8>>, String> {
-    if !event.column_types.contains(&ColumnType::JSON.0) {
-        return Ok(None);
-    }
-    let [database, table] = [event.database, event.table].map(String::from_utf8_lossy);
-    Err(format!("{database}.{table} has a column of type JSON, whose rows MariaDB does not know"))
 }
 
 fn user_variable(event: &UserVarEvent<'_>) -> Option<Vec<u8>> {
@@ -171,14 +162,14 @@ impl Session {
         session
     }
 
-    fn without_transaction_option(&self, statement: &mut [u8], older: OlderServer) -> Result<(), String> {
+    fn without_transaction_option(&self, statement: &mut [u8], treatment: Treatment) -> Result<(), String> {
         let option = transaction_option(statement, self.mode)
             .ok_or_else(|| format!("{NO_END}: its options can't be told"))?;
         let Some(place) = option.and_then(|range| statement.get_mut(range)) else { return Ok(()) };
         if TRICKY_CHARSETS.contains(&self.client) {
             return Err(format!("{} where its options are", self.not_told()));
         }
-        if older == OlderServer::Mysql {
+        if treatment != Treatment::Translated {
             return Err("a CREATE TABLE ... SELECT is one transaction since 8.0.21, which MySQL before that can't apply: \
                         CREATE TABLE and INSERT ... SELECT would be two"
                 .into());
@@ -221,14 +212,24 @@ impl Session {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapFlags, UserVarType};
+    use binlogz_binlog::event::UserVarType;
     use binlogz_binlog::{EventHeader, HeaderFlags};
 
     use super::*;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
+
     fn for_older(event: &[u8], checksum: ChecksumAlgorithm) -> Result<Option<Vec<u8>>, String> {
-        super::for_older(event, checksum, OlderServer::Mariadb)
+        with(event, checksum, Treatment::Translated)
+    }
+
+    fn with(
+        event: &[u8],
+        checksum: ChecksumAlgorithm,
+        tables_of_selects: Treatment,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let frame = EventFrame::from_bytes(event, checksum.size()).unwrap();
+        super::for_older(&frame, checksum, Treatment::Translated, tables_of_selects)
     }
 
     fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
@@ -341,35 +342,22 @@ mod tests {
         let atomic = query_of(&variables(45, 45), &statement("START TRANSACTION"), CRC32);
         let older = query_of(&variables(45, 45), &statement(&" ".repeat(17)), CRC32);
         assert_eq!(for_older(&atomic, CRC32), Ok(Some(older)));
-        let error = super::for_older(&atomic, CRC32, OlderServer::Mysql).unwrap_err();
+        let error = with(&atomic, CRC32, Treatment::Refused).unwrap_err();
         assert!(error.contains("MySQL before that can't apply"), "{error}");
         let usual = query_of(&variables(45, 45), "CREATE TABLE t (a INT)", CRC32);
-        assert_eq!(super::for_older(&usual, CRC32, OlderServer::Mysql), Ok(None));
+        assert_eq!(with(&usual, CRC32, Treatment::Refused), Ok(None));
         let tricky = query_of(&variables(28, 45), &statement("START TRANSACTION"), CRC32);
         assert!(for_older(&tricky, CRC32).unwrap_err().starts_with("the statement's character set"));
     }
 
     #[test]
-    fn mariadb_is_not_sent_json() {
-        let table = |types: &'static [u8], metadata: &'static [u8]| {
-            let map = TableMapEvent {
-                table_id: TableId(7),
-                flags: TableMapFlags::BIT_LEN_EXACT,
-                database: b"shop",
-                table: b"j",
-                column_types: types,
-                column_metadata: metadata,
-                null_bitmap: Bitmap(&[0]),
-                optional_metadata: OptionalMetadata(&[]),
-            };
-            event(EventType::TABLE_MAP, &map.encode(TABLE_MAP_POST_HEADER).unwrap(), CRC32)
-        };
-        let json = table(&[ColumnType::LONG.0, ColumnType::JSON.0], &[4]);
-        let error = super::for_older(&json, CRC32, OlderServer::Mariadb).unwrap_err();
-        assert!(error.starts_with("shop.j has a column of type JSON"), "{error}");
-        let others = table(&[ColumnType::LONG.0, ColumnType::BLOB.0], &[4]);
-        assert_eq!(super::for_older(&others, CRC32, OlderServer::Mariadb), Ok(None));
-        assert!(!may_be_unknown(EventType::TABLE_MAP, OlderServer::Mysql));
+    fn a_server_that_knows_the_collations_keeps_them() {
+        let statement = "CREATE TABLE u (a TEXT COLLATE utf8mb4_0900_bin) START TRANSACTION";
+        let atomic = query_of(&variables(255, 255), statement, CRC32);
+        let frame = EventFrame::from_bytes(&atomic, 4).unwrap();
+        let fitted = super::for_older(&frame, CRC32, Treatment::Passed, Treatment::Translated);
+        let expected = statement.replace("START TRANSACTION", &" ".repeat(17));
+        assert_eq!(fitted, Ok(Some(query_of(&variables(255, 255), &expected, CRC32))));
     }
 
     #[test]
@@ -384,17 +372,5 @@ mod tests {
         assert_eq!(for_older(&with(45), CRC32), Ok(None));
         let null = UserVarEvent { name: b"a", value: None }.encode().unwrap();
         assert_eq!(for_older(&event(EventType::USER_VAR, &null, CRC32), CRC32), Ok(None));
-    }
-
-    #[test]
-    fn damage_stays_visible() {
-        let whole = query_of(&variables(255, 255), "BEGIN", CRC32);
-        assert!(for_older(&whole, CRC32).unwrap().is_some());
-        for at in 0..whole.len() {
-            let mut damaged = whole.clone();
-            damaged[at] ^= 0x10;
-            assert_eq!(for_older(&damaged, CRC32), Ok(None), "byte {at}");
-            assert_eq!(for_older(&whole[..at], CRC32), Ok(None), "the first {at} bytes");
-        }
     }
 }

@@ -126,6 +126,22 @@ pub(super) fn transaction_option(statement: &[u8], mode: SqlMode) -> Option<Opti
     Some(None)
 }
 
+/// The first words of a statement in capitals, at most three, outside of comments; fewer if something else comes first.
+pub(in crate::serve) fn first_words(statement: &[u8]) -> Vec<String> {
+    let mut scanner = Scanner { statement, at: 0, mode: SqlMode(0) };
+    let mut words = Vec::new();
+    while words.len() < 3
+        && let Some(Some(StatementToken::Word(range))) = scanner.next()
+    {
+        let word = String::from_utf8_lossy(statement.get(range).unwrap_or_default()).to_ascii_uppercase();
+        // The version of a version comment.
+        if !word.bytes().all(|letter| letter.is_ascii_digit()) {
+            words.push(word);
+        }
+    }
+    words
+}
+
 struct Scanner<'a> {
     statement: &'a [u8],
     at: usize,

@@ -24,6 +24,11 @@ pub(super) fn checksum(variables: &ClientVariables) -> Option<ChecksumAlgorithm>
     }
 }
 
+/// Whether the client is a replica of MariaDB, which says what it knows of MariaDB's events.
+pub(super) fn is_mariadb(variables: &ClientVariables) -> bool {
+    variables.contains_key("mariadb_slave_capability")
+}
+
 /// Whether the client will acknowledge transactions.
 pub(super) fn semi_sync(variables: &ClientVariables) -> bool {
     variable(variables, "rpl_semi_sync_replica", "rpl_semi_sync_slave").is_some_and(|value| value != "0")

@@ -20,13 +20,15 @@ use crate::housekeeping::archiving;
 use crate::replicas::dumps::DumpClient;
 use crate::serve::SourceServer;
 use crate::serve::accounts::LoggedInClient;
-use crate::serve::client_form::{FormPolicy, form_for_client, knows_payloads, libmysql_version};
+use crate::serve::client_form::FormPolicy;
 use crate::serve::departures::Departures;
+use crate::serve::fitting::EventFitting;
 use crate::serve::last_served;
-use crate::serve::older_collations::OlderServer;
+use crate::serve::profiles::{ClientSigns, ReaderProfile};
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, broken};
 use crate::serve::sink::EventSink;
+use crate::serve::table_choice::TableChoice;
 use crate::serve::transport::DumpConnection;
 use crate::telemetry::{say, spans};
 
@@ -42,12 +44,6 @@ pub(crate) struct KnownClient {
     /// The client's socket, and the watcher that notices when the client closes it; `None`: nobody notices.
     pub(crate) socket: Option<(Arc<TcpStream>, Arc<Departures>)>,
 }
-
-/// A variable that replicas of MariaDB set before they dump.
-const MARIADB_CAPABILITY: &str = "mariadb_slave_capability";
-
-/// The first version of MySQL that replicates XA transactions.
-const FIRST_WITH_XA: [u32; 3] = [5, 7, 0];
 
 impl KnownClient {
     pub(crate) fn user(&self) -> &str {
@@ -87,13 +83,7 @@ impl KnownClient {
         if dump.semi_sync.is_some() {
             sink.begin_semi_sync();
         }
-        if self.account.as_ref().is_some_and(|entered| entered.account().older_collations) {
-            let is_mariadb = variables.contains_key(MARIADB_CAPABILITY);
-            sink.replace_collations(if is_mariadb { OlderServer::Mariadb } else { OlderServer::Mysql });
-        }
-        if let Some(kind) = self.without_xa(variables) {
-            sink.end_before_xa(kind);
-        }
+        sink.fit(self.fitting(variables));
         let telemetry = &self.server.telemetry;
         let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
         let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
@@ -125,14 +115,31 @@ impl KnownClient {
         }
     }
 
-    /// The kind of a replica that can't follow XA transactions.
-    fn without_xa(&self, variables: &ClientVariables) -> Option<&'static str> {
-        if variables.contains_key(MARIADB_CAPABILITY) {
-            return Some("MariaDB");
+    /// The client's profile: its account's, or the one that what it said so far tells.
+    fn profile(&self, variables: &ClientVariables) -> &'static ReaderProfile {
+        let given = self.account.as_ref().and_then(|entered| entered.account().reads);
+        given.unwrap_or_else(|| {
+            let signs = ClientSigns {
+                attributes: &self.attributes,
+                is_mariadb: announced::is_mariadb(variables),
+                has_uuid: announced::replica_uuid(variables).is_some(),
+                has_heartbeat: announced::heartbeat_period(variables).is_some(),
+                has_checksum: announced::checksum(variables).is_some(),
+                is_registered: self.server.registry.is_registered(self.connection),
+            };
+            signs.profile()
+        })
+    }
+
+    /// What makes events fit the client; `None`: it gets all as they are.
+    fn fitting(&self, variables: &ClientVariables) -> Option<EventFitting> {
+        let profile = self.profile(variables);
+        let Some(entered) = &self.account else { return EventFitting::new(profile, &TableChoice::default()) };
+        let account = entered.account();
+        match account.older_collations {
+            true => EventFitting::new(&profile.with_older_collations(), &account.tables),
+            false => EventFitting::new(profile, &account.tables),
         }
-        libmysql_version(&self.attributes)
-            .is_some_and(|version| version < FIRST_WITH_XA)
-            .then_some("MySQL before 5.7")
     }
 
     /// The form it is served if it names no file.
@@ -140,8 +147,7 @@ impl KnownClient {
         match self.policy() {
             FormPolicy::Always(form) => Ok(form),
             FormPolicy::Auto => {
-                let decided = form_for_client(&self.attributes);
-                self.server.pins.form(self.user(), &self.who(variables), decided)
+                self.server.pins.form(self.user(), &self.who(variables), self.profile(variables).form)
             }
         }
     }
@@ -174,7 +180,7 @@ impl KnownClient {
         };
         if form != Form::Received
             || self.policy() != FormPolicy::Auto
-            || knows_payloads(&self.attributes)
+            || self.profile(variables).reads_payloads()
             || !is_unknown()
         {
             return Ok(());
@@ -368,13 +374,15 @@ impl KnownClient {
             Some(gtid_set) => format!("what is not in {}", gtid_set.brief()),
             None => format!("from {from}"),
         };
+        let profile = self.profile(variables);
         say!(
             self.server.telemetry,
             &format!(
-                "connection {} of {} (server id {server_id}): {} {what}",
+                "connection {} of {} (server id {server_id}): {} {what}; profile {}",
                 self.connection,
                 self.user(),
-                kept.name_of(form, file)?
+                kept.name_of(form, file)?,
+                profile.name
             )
         );
         let reader = DumpClient {
@@ -385,7 +393,8 @@ impl KnownClient {
             form,
             lineage: kept.number,
             semi_sync: self.server.semi_sync && announced::semi_sync(variables),
-            knows_payloads: knows_payloads(&self.attributes),
+            profile: profile.name,
+            knows_payloads: profile.reads_payloads(),
         };
         let semi_sync = reader.semi_sync;
         let progress = self.server.dumps.begin(self.connection, reader, file.file);

@@ -1,0 +1,183 @@
+//! The table of profiles: for each kind of client, what is done with each thing that some can't read. A fact about a
+//! client belongs here, and nowhere else.
+//!
+//! Within a family the profiles stand in the order of their versions: a server has the last one that it is not older
+//! than. Facts of MySQL 5.5 to 9.7 and MariaDB 10.1 to 11.8, seen with the servers themselves.
+
+use binlogz_relay_log::Form;
+
+/// What is done with a thing of the log for a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// The client gets it as it is.
+    Passed,
+    /// The client gets something in its place that it can read.
+    Translated,
+    /// The client gets an empty place, which is counted.
+    LeftOut,
+    /// The dump ends before it, with error 1236.
+    Refused,
+}
+
+/// What is done with each thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Treatments {
+    /// Compressed transactions. Translated: the client is served the uncompressed form.
+    pub payloads: Treatment,
+    /// Checksums of events.
+    pub checksums: Treatment,
+    /// Events with GTIDs, and those that say that there is none.
+    pub gtids: Treatment,
+    /// GTIDs with a tag. Translated: into ones without, for clients that ignore them.
+    pub tagged_gtids: Treatment,
+    /// Row events of version 2, which all servers write since 5.6.
+    pub rows_version_2: Treatment,
+    /// XA transactions.
+    pub xa: Treatment,
+    /// Rows of tables with MySQL's JSON.
+    pub json_columns: Treatment,
+    /// Rows of tables with MySQL's VECTOR.
+    pub vector_columns: Treatment,
+    /// Updates that hold only the changed part of a JSON value (`binlog_row_value_options`).
+    pub partial_json: Treatment,
+    /// Collations of MySQL 8.0. Translated: into older ones, with losses.
+    pub collations: Treatment,
+    /// A CREATE TABLE … SELECT in one transaction. Translated: into two.
+    pub tables_of_selects: Treatment,
+    /// CREATE USER, GRANT and the like of a source since 8.0.
+    pub account_statements: Treatment,
+    /// Events by which Group Replication certifies transactions and tells its members.
+    pub group_events: Treatment,
+    /// Types of events that binlogz does not know and that are not marked as ignorable.
+    pub unknown_events: Treatment,
+}
+
+impl Treatments {
+    /// Each thing's name, and what is done with it.
+    pub fn each(&self) -> [(&'static str, Treatment); 14] {
+        [
+            ("payloads", self.payloads),
+            ("checksums", self.checksums),
+            ("GTIDs", self.gtids),
+            ("tags", self.tagged_gtids),
+            ("rows", self.rows_version_2),
+            ("XA", self.xa),
+            ("JSON", self.json_columns),
+            ("VECTOR", self.vector_columns),
+            ("partial JSON", self.partial_json),
+            ("collations", self.collations),
+            ("selects", self.tables_of_selects),
+            ("accounts", self.account_statements),
+            ("group", self.group_events),
+            ("others", self.unknown_events),
+        ]
+    }
+}
+
+/// The servers that a profile is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProfileFamily {
+    Mysql,
+    Mariadb,
+    /// No server.
+    None,
+}
+
+/// What clients of one kind are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReaderProfile {
+    /// The name, as in `reads`.
+    pub name: &'static str,
+    /// The clients, in words.
+    pub clients: &'static str,
+    /// The clients' name in errors.
+    pub(crate) kind: &'static str,
+    pub(crate) family: ProfileFamily,
+    /// The first version of the family that it is for.
+    pub(crate) since: [u32; 3],
+    /// The form of a client that names no file, under `form = "auto"`.
+    pub form: Form,
+    /// What is done with each thing.
+    pub treatments: Treatments,
+}
+
+use Treatment::{LeftOut, Passed, Refused, Translated};
+
+const ALL_PASSED: Treatments = Treatments {
+    payloads: Passed,
+    checksums: Passed,
+    gtids: Passed,
+    tagged_gtids: Passed,
+    rows_version_2: Passed,
+    xa: Passed,
+    json_columns: Passed,
+    vector_columns: Passed,
+    partial_json: Passed,
+    collations: Passed,
+    tables_of_selects: Passed,
+    account_statements: Passed,
+    group_events: Passed,
+    unknown_events: Passed,
+};
+const MYSQL_8_0_20: Treatments = Treatments { tagged_gtids: Refused, unknown_events: Refused, ..ALL_PASSED };
+const MYSQL_8_0: Treatments = Treatments { payloads: Translated, tables_of_selects: Refused, ..MYSQL_8_0_20 };
+const MYSQL_5_7: Treatments =
+    Treatments { partial_json: Refused, collations: Translated, account_statements: LeftOut, ..MYSQL_8_0 };
+// It has no JSON, and says so itself at the CREATE TABLE.
+const MYSQL_5_6: Treatments = Treatments { xa: Refused, group_events: LeftOut, ..MYSQL_5_7 };
+const MYSQL_5_5: Treatments =
+    Treatments { checksums: Refused, gtids: Refused, rows_version_2: Refused, ..MYSQL_5_6 };
+// It commits what XA only prepares, and stops without a word at rows with a type that it does not know.
+const MARIADB_11_4: Treatments = Treatments {
+    payloads: Translated,
+    tagged_gtids: Translated,
+    xa: Refused,
+    json_columns: Refused,
+    vector_columns: Refused,
+    partial_json: Refused,
+    tables_of_selects: Translated,
+    account_statements: LeftOut,
+    group_events: LeftOut,
+    unknown_events: Refused,
+    ..ALL_PASSED
+};
+const MARIADB_10_2: Treatments = Treatments { collations: Translated, ..MARIADB_11_4 };
+
+const fn mysql(
+    name: &'static str,
+    kind: &'static str,
+    since: [u32; 3],
+    form: Form,
+    treatments: Treatments,
+) -> ReaderProfile {
+    ReaderProfile { name, clients: kind, kind, family: ProfileFamily::Mysql, since, form, treatments }
+}
+
+const fn mariadb(
+    name: &'static str,
+    clients: &'static str,
+    since: [u32; 3],
+    treatments: Treatments,
+) -> ReaderProfile {
+    let (kind, family) = ("MariaDB", ProfileFamily::Mariadb);
+    ReaderProfile { name, clients, kind, family, since, form: Form::Uncompressed, treatments }
+}
+
+const fn program(name: &'static str, clients: &'static str, treatments: Treatments) -> ReaderProfile {
+    let (family, since, form) = (ProfileFamily::None, [0; 3], Form::Uncompressed);
+    ReaderProfile { name, clients, kind: clients, family, since, form, treatments }
+}
+
+/// All profiles.
+pub(super) static PROFILES: [ReaderProfile; 10] = [
+    mysql("mysql-5.5", "MySQL 5.5", [0, 0, 0], Form::Uncompressed, MYSQL_5_5),
+    mysql("mysql-5.6", "MySQL 5.6", [5, 6, 0], Form::Uncompressed, MYSQL_5_6),
+    mysql("mysql-5.7", "MySQL 5.7", [5, 7, 0], Form::Uncompressed, MYSQL_5_7),
+    mysql("mysql-8.0.19", "MySQL 8.0 before 8.0.20", [8, 0, 0], Form::Uncompressed, MYSQL_8_0),
+    mysql("mysql-8.0.20", "MySQL 8.0.20 to 8.2", [8, 0, 20], Form::Received, MYSQL_8_0_20),
+    mysql("mysql-8.3", "MySQL since 8.3", [8, 3, 0], Form::Received, ALL_PASSED),
+    mariadb("mariadb-10.2", "MariaDB before 11.4.5", [0, 0, 0], MARIADB_10_2),
+    mariadb("mariadb-11.4", "MariaDB since 11.4.5", [11, 4, 5], MARIADB_11_4),
+    program("binlogz", "binlogz", ALL_PASSED),
+    program("other", "any other client", Treatments { payloads: Translated, ..ALL_PASSED }),
+];
