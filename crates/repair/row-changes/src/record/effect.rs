@@ -60,3 +60,27 @@ impl<'b> EffectRecord<'b> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use binlogz_payload::SpoolMemory;
+
+    use super::super::frame::RecordReader;
+    use super::*;
+
+    #[test]
+    fn effects_come_back() {
+        let place = RowPlace { log: 1, offset: 1 << 40, inside: u64::MAX, row: 3 };
+        let met = EffectRecord { place, constraint: 4, child: None };
+        let effects = [met, EffectRecord { child: Some((5, 6, b"text")), ..met }];
+        let mut spool = Spool::new(&SpoolMemory::new(1 << 10), Vec::new());
+        effects.iter().for_each(|effect| effect.put(&mut spool).unwrap());
+        let mut reader = RecordReader::new(spool.reader(0..spool.size()));
+        for effect in effects {
+            let (kind, content) = reader.next().unwrap().unwrap();
+            assert_eq!(EffectRecord::read(kind, content).unwrap(), effect);
+            EffectRecord::read(2, content).unwrap_err();
+        }
+        assert!(reader.is_at_end().unwrap());
+    }
+}

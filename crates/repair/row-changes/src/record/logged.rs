@@ -84,3 +84,22 @@ impl<'b> LoggedChange<'b> {
         out.put(&keys.to_le_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn images_come_back_after_their_name() {
+        let (event_type, bitmaps, images) = (EventType::UPDATE_ROWS, &b"\x01\x01"[..], &b"ab"[..]);
+        let logged = LoggedImages { event_type, bitmaps, images, before_size: 1 };
+        let mut bytes = Vec::new();
+        LoggedChange::push_front(&mut bytes, |out| out.put(b"a row"), 1 << 100);
+        logged.push(&mut bytes).unwrap();
+        let change = LoggedChange::read(&bytes).unwrap();
+        assert_eq!((&*change.name, change.keys), ("a row", 1 << 100));
+        let read = LoggedImages::read(change.images).unwrap();
+        assert_eq!((read, read.without_key()), (logged, Some((&b"a"[..], Some(&b"b"[..])))));
+        LoggedImages::read(&change.images[..8]).unwrap_err();
+    }
+}

@@ -102,3 +102,46 @@ impl<'s> ScriptReader<'s> {
         self.0.next()?.map(|(kind, content)| ScriptRecord::read(kind, content)).transpose()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use binlogz_payload::SpoolMemory;
+
+    use super::*;
+
+    #[test]
+    fn bytes_whose_checksum_a_journal_has_stay_as_they_are() {
+        let mut spool = Spool::new(&SpoolMemory::new(1 << 10), Vec::new());
+        let (epoch, flags) = (u32::MAX, RowFlags(RowFlags::UPDATE));
+        let row = ScriptRow { table: 1, epoch, map: 2, change: 3, flags, text: b"x"[..].into() };
+        let records = [
+            ScriptRecord::Header(7, 9, b"h"),
+            ScriptRecord::Row(row),
+            ScriptRecord::Missing(b"m"),
+            ScriptRecord::Statement(b""),
+            ScriptRecord::Border(b"b"),
+        ];
+        records.iter().for_each(|record| record.put(&mut spool).unwrap());
+        let mut bytes = Vec::new();
+        spool.reader(0..spool.size()).read_to_end(&mut bytes).unwrap();
+        let expected: [&[u8]; 5] = [
+            b"\x01\x11\0\0\0\x07\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0h\x11\0\0\0",
+            b"\x02\x12\0\0\0\x01\0\0\0\xff\xff\xff\xff\x02\0\0\0\x03\0\0\0\x20x\x12\0\0\0",
+            b"\x03\x01\0\0\0m\x01\0\0\0",
+            b"\x04\0\0\0\0\0\0\0\0",
+            b"\x05\x01\0\0\0b\x01\0\0\0",
+        ];
+        assert_eq!(bytes, expected.concat());
+        let mut reader = ScriptReader::new(&spool, true);
+        assert!(matches!(reader.next().unwrap(), Some(ScriptRecord::Border(b"b"))));
+        assert!(matches!(reader.next().unwrap(), Some(ScriptRecord::Statement(b""))));
+        assert!(matches!(reader.next().unwrap(), Some(ScriptRecord::Missing(b"m"))));
+        let Some(ScriptRecord::Row(row)) = reader.next().unwrap() else { panic!("no row") };
+        let numbers = [row.table, row.epoch, row.map, row.change];
+        assert_eq!((numbers, row.flags, &*row.text), ([1, u32::MAX, 2, 3], flags, &b"x"[..]));
+        assert!(matches!(reader.next().unwrap(), Some(ScriptRecord::Header(7, 9, b"h"))));
+        assert!(reader.next().unwrap().is_none());
+    }
+}

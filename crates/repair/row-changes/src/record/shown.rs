@@ -39,3 +39,27 @@ impl ShownRow {
         Ok(Some((ShownRow { parts_end: u64::from_le_bytes(parts_end), place }, content)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use binlogz_payload::SpoolMemory;
+
+    use super::*;
+
+    #[test]
+    fn rows_come_back_with_their_texts_to_be_read() {
+        let mut spool = Spool::new(&SpoolMemory::new(1 << 10), Vec::new());
+        for (parts_end, place, text) in [(0, "4#0", "one"), (1 << 40, "9#1", "")] {
+            ShownRow { parts_end, place: place.into() }.put(&mut spool, text.as_bytes()).unwrap();
+        }
+        let mut records = RecordReader::new(spool.reader(0..spool.size()));
+        for (end, place, text) in [(0, "4#0", "one"), (1 << 40, "9#1", "")] {
+            let (row, mut rest) = ShownRow::next(&mut records).unwrap().unwrap();
+            assert_eq!((row.parts_end, &*row.place), (end, place.as_bytes()));
+            let mut read = String::new();
+            rest.read_to_string(&mut read).unwrap();
+            assert_eq!(read, text);
+        }
+        assert!(ShownRow::next(&mut records).unwrap().is_none());
+    }
+}

@@ -49,3 +49,30 @@ impl<'b> ScriptChange<'b> {
         out.put(self.statement);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_whose_checksum_a_journal_has_stay_as_they_are() {
+        let change = ScriptChange {
+            table: "s.t".into(),
+            name: "a row".into(),
+            quoted_table: b"`s`.`t`",
+            key: b"`a` = 1",
+            where_offset: 3,
+            statement: b"DELETE",
+        };
+        let mut bytes = Vec::new();
+        change.encode(&mut bytes);
+        let expected = b"\x03\0s.t\x05\0a row\x07\0\0\0`s`.`t`\x07\0\0\0`a` = 1\x03\0\0\0DELETE";
+        assert_eq!(bytes, expected);
+        let read = ScriptChange::read(&bytes).unwrap();
+        assert_eq!((&*read.table, &*read.name, read.quoted_table), ("s.t", "a row", change.quoted_table));
+        assert_eq!((read.key, read.where_offset, read.statement), (change.key, 3, change.statement));
+        for end in 0..bytes.len() - 3 {
+            assert!(ScriptChange::read(&bytes[..end]).is_err(), "{end}");
+        }
+    }
+}
