@@ -5,11 +5,13 @@
 //! terminal, never from the command line, where other users would see it.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 
-use binlogz_source::ConnectOptions;
 use binlogz_source::option_files::{BINLOGZ_GROUPS, OptionFiles};
+use binlogz_source::{ConnectOptions, Password, PasswordOption};
 use clap::Args;
+use parking_lot::Mutex;
 
 use crate::failure::{CommandFailure, Result, warn};
 
@@ -108,6 +110,20 @@ pub struct ServerArgs {
     /// The option that -h alone becomes
     #[arg(long, action = clap::ArgAction::HelpShort, hide = true)]
     short_help: Option<bool>,
+    /// Where a password would be asked for, it is the first line of standard input: for commands that run others of ours
+    #[arg(long, hide = true)]
+    password_on_stdin: bool,
+}
+
+/// The password that was typed. It is asked for once: all servers of a command are reached with the same account.
+static TYPED_PASSWORD: Mutex<Option<Password>> = Mutex::new(None);
+
+/// The option with which a command of ours gets the password that this one asked for.
+pub const PASSWORD_ON_STDIN: &str = "--password-on-stdin";
+
+/// The password that was asked for, if one was: for [`PASSWORD_ON_STDIN`].
+pub fn typed_password() -> Option<Password> {
+    TYPED_PASSWORD.lock().clone()
 }
 
 impl ServerArgs {
@@ -128,11 +144,30 @@ impl ServerArgs {
         if self.password.is_some() {
             options.set("password", None).map_err(line)?;
         }
-        options.ask_password().map_err(line)?;
+        self.ask_password(&mut options)?;
         if options.tls.ignores_authority() {
             warn(AUTHORITY_IGNORED);
         }
         Ok(options)
+    }
+
+    /// Asks for the password if it is to be asked for and was not before.
+    fn ask_password(&self, options: &mut ConnectOptions) -> Result<()> {
+        if options.password != PasswordOption::Ask {
+            return Ok(());
+        }
+        let mut typed = TYPED_PASSWORD.lock();
+        match &*typed {
+            Some(password) => options.password = PasswordOption::Given(password.clone()),
+            None if self.password_on_stdin => {
+                options.password = PasswordOption::Given(password_line(io::stdin().lock())?);
+            }
+            None => options.ask_password().map_err(line)?,
+        }
+        if let PasswordOption::Given(password) = &options.password {
+            *typed = Some(password.clone());
+        }
+        Ok(())
     }
 
     /// Whether the command line itself says where the server is.
@@ -156,7 +191,7 @@ impl ServerArgs {
         words.into_iter().flatten().collect()
     }
 
-    /// The other options given, as words; those that name the server only if asked for. A password is asked for again.
+    /// The other options given, as words; those that name the server only if asked for. `-p` is among them, not the password.
     pub fn option_words(&self, with_place: bool) -> Vec<String> {
         let place = ["host", "port", "socket", "protocol"];
         let given = self.given().into_iter().filter(|(name, _)| with_place || !place.contains(name));
@@ -198,6 +233,14 @@ impl ServerArgs {
         ]
         .map(|(name, value)| (name, value.as_deref()))
     }
+}
+
+/// A password that another command of ours wrote, without the end of its line.
+fn password_line(input: impl io::BufRead) -> Result<Password> {
+    let failure = |error: io::Error| CommandFailure::of(&"standard input", error);
+    let first = input.split(b'\n').next().transpose().map_err(failure)?;
+    let missing = || CommandFailure::Line("standard input: has no line, expected the password".to_owned());
+    first.map(Password::new).ok_or_else(missing)
 }
 
 /// These arguments, with `-h` read as help where it has no value: with one it is the host in a command that connects, as for
@@ -259,4 +302,17 @@ pub fn with_option_files(
 
 fn line(error: binlogz_source::Error) -> CommandFailure {
     CommandFailure::Line(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_a_line_of_any_bytes() {
+        let read = |input: &[u8]| password_line(input).map(|password| password.as_bytes().to_vec());
+        assert_eq!(read(b"p\xffw\r\nnext").unwrap(), b"p\xffw\r");
+        assert_eq!(read(b"\n").unwrap(), b"");
+        assert!(read(b"").is_err());
+    }
 }
