@@ -14,6 +14,8 @@ pub enum UnusualReason {
     MassUpdate,
     /// At least 100 rows, and 20 times those of the 99th percentile.
     LargeTransaction,
+    /// At least 500 transactions of one session, one after the other, each of which deleted or updated a few rows of the same table.
+    SessionLoop,
     /// The first DELETE of a table after so many transactions that changed it, at least 20.
     FirstDelete(u64),
 }
@@ -31,6 +33,7 @@ impl UnusualReason {
             UnusualReason::MassDelete => "mass_delete",
             UnusualReason::MassUpdate => "mass_update",
             UnusualReason::LargeTransaction => "large_transaction",
+            UnusualReason::SessionLoop => "session_loop",
             UnusualReason::FirstDelete(_) => "first_delete",
         }
     }

@@ -2,20 +2,21 @@
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{QueryEvent, RowsFlags, RowsQueryEvent};
-use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch};
 use binlogz_stats::{CutTransactions, RowCounter, TransactionCounter, TransactionEnd};
 
 use crate::figures::{BatchTriage, TriageFigures, TriageWindow};
-use crate::transaction::OpenTransaction;
+use crate::transaction::{OpenTransaction, TransactionName};
 
 /// A worker's teller, used for all its batches.
 #[derive(Debug)]
 pub struct TriageCollector {
     window: TriageWindow,
-    sought: Option<Gtid>,
+    sought: Option<TransactionName>,
+    /// Which of the logs is read, counted from 0.
+    log: usize,
     rows: RowCounter,
 }
 
@@ -28,20 +29,21 @@ struct BatchTeller<'c> {
 impl TriageCollector {
     /// A teller of the transactions in this window; it is one of so many workers.
     pub fn new(window: TriageWindow, workers: usize) -> Self {
-        TriageCollector { window, sought: None, rows: RowCounter::new(workers, false) }
+        TriageCollector { window, sought: None, log: 0, rows: RowCounter::new(workers, false) }
     }
 
-    /// Looks for this transaction, too.
+    /// Looks for this transaction, too, in the log with this number.
     #[must_use]
-    pub fn seeking(self, gtid: Gtid) -> Self {
-        TriageCollector { sought: Some(gtid), ..self }
+    pub fn seeking(self, name: TransactionName, log: usize) -> Self {
+        TriageCollector { sought: Some(name), log, ..self }
     }
 
     /// Takes all events of a batch. Unreadable bytes fail the batch.
     pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> BatchTriage {
         let mut whole = TriageFigures::new(self.window);
-        if let Some(gtid) = self.sought {
-            whole.seek(gtid);
+        whole.log = self.log;
+        if let Some(name) = self.sought {
+            whole.seek(name);
         }
         self.rows.begin(batch);
         let log = batch.log().number;

@@ -8,7 +8,8 @@ use binlogz_figures::Quantiles;
 use binlogz_stats::{CutTransactions, TableName};
 
 use crate::largest::{ChangeFrequency, LargeChange, LargestChanges, OperationOnTable};
-use crate::transaction::{OpenTransaction, TriagedTransaction};
+use crate::session_loop::{EndedLoop, SessionLoops};
+use crate::transaction::{OpenTransaction, TransactionName, TriagedTransaction};
 
 /// The transactions of a batch.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl WindowChanges {
 
     /// Adds a change, which is copied if there is room for it.
     fn add(&mut self, key: &OperationOnTable, rows: u64, transaction: &TriagedTransaction) {
-        let Some(span) = self.span(transaction.time) else { return };
+        let Some(span) = self.span(transaction.end_time()) else { return };
         let changes = self.spans.entry(span).or_default();
         if changes.has_room(key, rows) {
             changes.add(key.clone(), LargeChange { rows, transaction: transaction.clone() });
@@ -88,25 +89,23 @@ pub(crate) struct TableDeletes {
 
 /// The one transaction that is looked for, and the one before it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SoughtGtid {
-    gtid: Option<Gtid>,
+pub(crate) struct PassingSearch {
+    name: Option<TransactionName>,
     pub(crate) transaction: Option<Box<TriagedTransaction>>,
     /// The transaction before it; until it is there, the last one.
     pub(crate) previous: Option<Gtid>,
 }
 
-impl SoughtGtid {
+impl PassingSearch {
     fn take(&mut self, transaction: &TriagedTransaction) {
-        match (self.gtid, transaction.gtid) {
-            (Some(sought), Some(gtid)) if self.transaction.is_none() => match sought == gtid {
-                true => self.transaction = Some(Box::new(transaction.clone())),
-                false => self.previous = Some(gtid),
-            },
-            _ => {}
+        let Some(name) = self.name.filter(|_| self.transaction.is_none()) else { return };
+        match name.is_of(transaction) {
+            true => self.transaction = Some(Box::new(transaction.clone())),
+            false => self.previous = transaction.gtid.or(self.previous),
         }
     }
 
-    fn join(&mut self, later: SoughtGtid) {
+    fn join(&mut self, later: PassingSearch) {
         if self.transaction.is_none() {
             self.transaction = later.transaction;
             self.previous = later.previous.or(self.previous);
@@ -129,7 +128,8 @@ pub(crate) struct TriageFigures {
     pub(crate) frequency: ChangeFrequency,
     pub(crate) deletes: HashMap<Arc<TableName>, TableDeletes>,
     changes: WindowChanges,
-    pub(crate) sought: SoughtGtid,
+    loops: SessionLoops,
+    pub(crate) sought: PassingSearch,
     /// Which of the logs they are in.
     pub(crate) log: usize,
 }
@@ -143,7 +143,8 @@ impl TriageFigures {
             frequency: ChangeFrequency::default(),
             deletes: HashMap::new(),
             changes: WindowChanges { window, spans: BTreeMap::new() },
-            sought: SoughtGtid::default(),
+            loops: SessionLoops::default(),
+            sought: PassingSearch::default(),
             log: 0,
         }
     }
@@ -154,8 +155,8 @@ impl TriageFigures {
     }
 
     /// Looks for this transaction, too.
-    pub(crate) fn seek(&mut self, gtid: Gtid) {
-        self.sought.gtid = Some(gtid);
+    pub(crate) fn seek(&mut self, name: TransactionName) {
+        self.sought.name = Some(name);
     }
 
     /// Takes a transaction that has ended, after all others.
@@ -175,6 +176,20 @@ impl TriageFigures {
         if let Some((key, rows)) = OperationOnTable::of(&transaction) {
             self.frequency.count(&key, rows);
             self.changes.add(&key, rows, &transaction);
+        }
+        self.loops.take(transaction);
+    }
+
+    /// Says that nothing more comes: sessions that were still at it have ended.
+    pub(crate) fn end_loops(&mut self) {
+        let ended = self.loops.end();
+        self.take_loops(ended);
+    }
+
+    fn take_loops(&mut self, ended: Vec<EndedLoop>) {
+        for EndedLoop { operation, rows, transaction } in ended {
+            self.frequency.count(&operation, rows);
+            self.changes.add(&operation, rows, &transaction);
         }
     }
 
@@ -212,6 +227,8 @@ impl TriageFigures {
             }
         }
         self.changes.join(later.changes);
+        let ended = self.loops.join(later.loops);
+        self.take_loops(ended);
         self.sought.join(later.sought);
     }
 
@@ -223,6 +240,7 @@ impl TriageFigures {
         for changes in self.changes.spans.values_mut() {
             changes.set_log(log);
         }
+        self.loops.set_log(log);
         self.sought.set_log(log);
     }
 }

@@ -27,6 +27,10 @@ pub(crate) enum OperationOnTable {
     Delete(Arc<TableName>),
     Update(Arc<TableName>),
     Insert(Arc<TableName>),
+    /// Many transactions that deleted a few rows each.
+    DeleteLoop(Arc<TableName>),
+    /// Many that updated a few rows each.
+    UpdateLoop(Arc<TableName>),
 }
 
 impl OperationOnTable {

@@ -13,7 +13,8 @@
 //! A change is known by its operation and its table. Its *weight* is its number of deleted or updated rows; a statement that loses
 //! data (DROP TABLE, TRUNCATE, DROP COLUMN) weighs as a million rows, other DDL as a hundred. The weight is divided by the square
 //! of how often the logs have as large a change of the same kind on the same table: what is done every minute is usual. Changes
-//! are ranked by the quotient. docs/reference/incident.md has all rules.
+//! are ranked by the quotient. Many small transactions of one session after the other are one change (`session_loop.rs`).
+//! docs/reference/incident.md has all rules.
 
 mod change;
 mod collector;
@@ -21,6 +22,7 @@ mod figures;
 mod largest;
 mod rank;
 mod report;
+mod session_loop;
 mod statement;
 mod transaction;
 mod triage;
@@ -30,5 +32,5 @@ pub use collector::TriageCollector;
 pub use figures::{BatchTriage, TriageWindow};
 pub use report::{ChangeLines, change_json};
 pub use statement::{DdlEffect, StatementTableName, UnusualStatement};
-pub use transaction::{TableChanges, TriagedTransaction};
+pub use transaction::{RepeatedTransactions, TableChanges, TransactionName, TriagedTransaction};
 pub use triage::{SoughtTransaction, Triage};

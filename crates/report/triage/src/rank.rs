@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::change::{RankedChange, UnusualReason};
 use crate::largest::{LARGE_ROWS_MIN, LargeChange, OperationOnTable, ROWS_MIN};
+use crate::session_loop::is_steady;
 use crate::statement::DdlEffect;
 use crate::transaction::TriagedTransaction;
 use crate::triage::Triage;
@@ -33,8 +34,9 @@ impl Triage {
         self.figures.rows.quantile(0.99).floor() as u64
     }
 
-    /// The unusual changes of the window, the worst first.
-    pub fn ranked(&self) -> Vec<RankedChange> {
+    /// The unusual changes of the window, the worst first. After this no log is read.
+    pub fn ranked(&mut self) -> Vec<RankedChange> {
+        self.figures.end_loops();
         let usual = UsualRows {
             median: self.figures.rows.quantile(0.5).floor() as u64,
             percentile_99: self.usual_rows(),
@@ -57,22 +59,36 @@ impl Triage {
             OperationOnTable::Statement(effect, _) => reasons.push(UnusualReason::Statement(*effect)),
             OperationOnTable::Delete(_) if is_mass => reasons.push(UnusualReason::MassDelete),
             OperationOnTable::Update(_) if is_mass => reasons.push(UnusualReason::MassUpdate),
+            OperationOnTable::DeleteLoop(_) | OperationOnTable::UpdateLoop(_) => {
+                let is_job = self.figures.times.is_some_and(|times| is_steady(transaction, times));
+                return (!is_job).then(|| self.ranked_by(key, change, vec![UnusualReason::SessionLoop]));
+            }
             OperationOnTable::Delete(_) | OperationOnTable::Update(_) | OperationOnTable::Insert(_) => {}
         }
         reasons.extend(is_large.then_some(UnusualReason::LargeTransaction));
-        if reasons.is_empty() {
-            return None;
-        }
+        (!reasons.is_empty()).then(|| self.ranked_by(key, change, reasons))
+    }
+
+    /// The change with its weight, and how often there was such a one.
+    fn ranked_by(
+        &self,
+        key: &OperationOnTable,
+        change: &LargeChange,
+        reasons: Vec<UnusualReason>,
+    ) -> RankedChange {
+        let LargeChange { rows, transaction } = change;
         let weight = match key {
-            OperationOnTable::Statement(effect, _) => weight_of(*effect).saturating_add(all),
+            OperationOnTable::Statement(effect, _) => {
+                weight_of(*effect).saturating_add(transaction.rows().total())
+            }
             // What is gone is worse than what is other.
-            OperationOnTable::Delete(_) => rows.saturating_mul(2),
-            OperationOnTable::Update(_) => *rows,
+            OperationOnTable::Delete(_) | OperationOnTable::DeleteLoop(_) => rows.saturating_mul(2),
+            OperationOnTable::Update(_) | OperationOnTable::UpdateLoop(_) => *rows,
             OperationOnTable::Insert(_) => rows / 10,
         };
         let as_large = self.figures.frequency.as_large(key, *rows);
         let severity = weight as f64 / (as_large as f64).powi(2);
-        Some(RankedChange { transaction: transaction.clone(), reasons, as_large, severity })
+        RankedChange { transaction: transaction.clone(), reasons, as_large, severity }
     }
 
     /// Adds the first DELETE of each table, to the change that it is part of if that is shown.

@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 
 use crate::change::{RankedChange, UnusualReason};
 use crate::statement::{DdlEffect, StatementTableName};
-use crate::transaction::{TableChanges, TriagedTransaction};
+use crate::transaction::{RepeatedTransactions, TableChanges, TriagedTransaction};
 
 /// Before the statement of a change.
 const INDENT: &str = "    ";
+/// Tables whose share is told.
+const SHARES_MAX: usize = 3;
 
 /// How the lines of changes are laid out: their columns are as wide as the widest value.
 #[derive(Debug, Clone)]
@@ -57,11 +59,10 @@ impl ChangeLines {
             printable(log),
             transaction.offset
         );
-        let statement = transaction.statement.as_deref().map(|statement| {
-            let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{INDENT}{}", printable(&line))
-        });
-        let lines = [first, format!("{INDENT}{}", what(change))].into_iter().chain(statement);
+        let statement = transaction.statement.as_deref();
+        let statement = statement.map(|statement| format!("{INDENT}{}", in_one_line(statement)));
+        let shares = shares_in_words(transaction).map(|said| format!("{INDENT}{said}"));
+        let lines = [first, format!("{INDENT}{}", what(change))].into_iter().chain(shares).chain(statement);
         let wrap = |line: String| {
             let text = wrapped(line.trim_start(), "", INDENT, Some(self.width.saturating_sub(INDENT.len())));
             let front = if line.starts_with(INDENT) { INDENT } else { "" };
@@ -85,12 +86,28 @@ impl ChangeLines {
             sessions = self.session_width,
         );
         let mut lines = vec![shortened(&format!("{front}{}", what(change)), self.width)];
-        if let Some(statement) = statement_of(change) {
-            let line = statement.split_whitespace().collect::<Vec<_>>().join(" ");
-            lines.push(shortened(&format!("{INDENT}{}", printable(&line)), self.width));
+        let facts = [shares_in_words(transaction), repeated_in_words(transaction)];
+        let said = facts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let parts = [Some(said).filter(|said| !said.is_empty()), statement_of(change).map(in_one_line)];
+        let below = parts.into_iter().flatten().collect::<Vec<_>>().join(": ");
+        if !below.is_empty() {
+            lines.push(shortened(&format!("{INDENT}{below}"), self.width));
         }
         lines
     }
+}
+
+/// A statement without line ends.
+fn in_one_line(statement: &str) -> String {
+    printable(&statement.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// `3,241 transactions of thread 87, until 23:08:41`: a loop.
+fn repeated_in_words(transaction: &TriagedTransaction) -> Option<String> {
+    let repeated = transaction.repeated.as_ref()?;
+    let thread = transaction.thread_id.unwrap_or_default();
+    let (_, until) = local(repeated.until);
+    Some(format!("{} transactions of thread {thread}, until {until}", grouped(repeated.transactions)))
 }
 
 /// Characters of the longest text.
@@ -130,6 +147,15 @@ pub fn change_json(change: &RankedChange, logs: &[String]) -> Value {
         "verb": transaction.unusual.as_ref().map(|statement| &statement.verb),
         "statement_tables": named,
         "statement": transaction.statement,
+        "repeated": transaction.repeated.as_ref().map(repeated_json),
+    })
+}
+
+fn repeated_json(repeated: &RepeatedTransactions) -> Value {
+    json!({
+        "transactions": repeated.transactions,
+        "until": utc(repeated.until),
+        "last_gtid": repeated.last_gtid.map(|gtid| gtid.to_string()),
     })
 }
 
@@ -143,6 +169,7 @@ fn table_json(table: &TableChanges) -> Value {
         "table": String::from_utf8_lossy(&table.name.table),
         "rows": rows_json(&table.rows),
         "by_foreign_key": rows_json(&table.by_foreign_key),
+        "rows_now_estimate": table.rows_now,
     })
 }
 
@@ -165,8 +192,10 @@ fn id_of(transaction: &TriagedTransaction, logs: &[String]) -> String {
         Some(gtid) => gtid.to_string(),
         None => {
             let log = logs.get(transaction.log).map(String::as_str).unwrap_or_default();
+            // Without its folder or server: `db1:3306: binlog.000042`.
             let name = log.rsplit('/').next().unwrap_or(log);
-            format!("{} at {}", printable(name), transaction.offset)
+            let name_alone = name.rsplit(": ").next().unwrap_or(name);
+            format!("{}:{}", printable(name_alone), transaction.offset)
         }
     }
 }
@@ -209,7 +238,10 @@ fn what(change: &RankedChange) -> String {
             }
             UnusualReason::LargeTransaction => text += "; much larger than the usual",
             UnusualReason::Statement(DdlEffect::ChangesAllRows) => text += " without WHERE",
-            UnusualReason::Statement(_) | UnusualReason::MassDelete | UnusualReason::MassUpdate => {}
+            UnusualReason::Statement(_)
+            | UnusualReason::MassDelete
+            | UnusualReason::MassUpdate
+            | UnusualReason::SessionLoop => {}
         }
     }
     if change.as_large > 1 {
@@ -232,19 +264,20 @@ fn named(table: &StatementTableName) -> String {
 /// `DELETE 1,234 shop.orders, 300 shop.items by foreign key, UPDATE 1 shop.totals`: the most rows first.
 fn rows_in_words(transaction: &TriagedTransaction) -> String {
     let mut parts: Vec<(&str, u64, u64, &TableName)> = Vec::new();
-    for TableChanges { name, rows, by_foreign_key } in &transaction.tables {
+    for table in &transaction.tables {
+        let (rows, by_foreign_key) = (&table.rows, &table.by_foreign_key);
         let of_table = [
             ("DELETE", rows.deletes, by_foreign_key.deletes),
             ("UPDATE", rows.updates, by_foreign_key.updates),
             ("INSERT", rows.inserts, by_foreign_key.inserts),
         ];
         let of_table = of_table.into_iter().filter(|(_, rows, _)| *rows > 0);
-        parts.extend(of_table.map(|(operation, rows, by_key)| (operation, rows, by_key, &**name)));
+        parts.extend(of_table.map(|(operation, rows, by_key)| (operation, rows, by_key, &*table.name)));
     }
     // What the statement did itself comes before what followed from it.
     parts.sort_by_key(|(_, rows, by_key, _)| (by_key == rows, std::cmp::Reverse(*rows)));
     let (mut text, mut last) = (String::new(), "");
-    for (operation, rows, by_key, table) in parts {
+    for (operation, rows, by_key, TableName { database, table }) in parts {
         let front = if text.is_empty() { "" } else { ", " };
         let verb = if operation == last { String::new() } else { format!("{operation} ") };
         let by = match by_key {
@@ -252,8 +285,7 @@ fn rows_in_words(transaction: &TriagedTransaction) -> String {
             all if all == rows => " by foreign key".to_owned(),
             some => format!(" ({} by foreign key)", grouped(some)),
         };
-        let (database, table) =
-            (String::from_utf8_lossy(&table.database), String::from_utf8_lossy(&table.table));
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name));
         text += &format!("{front}{verb}{} {database}.{table}{by}", grouped(rows));
         last = operation;
     }
@@ -261,6 +293,26 @@ fn rows_in_words(transaction: &TriagedTransaction) -> String {
         0 => text,
         others => format!("{text}, {} rows of further tables", grouped(others)),
     }
+}
+
+/// `about 9 % of shop.orders, 1 % of shop.totals`: which part of its rows a table lost or got otherwise, by an estimate. Those that were deleted
+/// count among them; what a foreign key did follows from the rest.
+fn shares_in_words(transaction: &TriagedTransaction) -> Option<String> {
+    let shares = transaction.tables.iter().filter_map(|table| {
+        let (rows, by_key, now) = (&table.rows, &table.by_foreign_key, table.rows_now?);
+        let (deletes, updates) = (rows.deletes - by_key.deletes.min(rows.deletes), rows.updates);
+        let (changed, of) = match deletes > 0 {
+            true => (deletes, now.saturating_add(rows.deletes)),
+            false => (updates - by_key.updates.min(updates), now),
+        };
+        let percent = changed.saturating_mul(100) / of.max(1);
+        let TableName { database, table } = &*table.name;
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name));
+        let share = if percent == 0 { "under 1".to_owned() } else { percent.min(100).to_string() };
+        (changed > 0).then(|| format!("{share} % of {database}.{table}"))
+    });
+    let said = shares.take(SHARES_MAX).collect::<Vec<_>>().join(", ");
+    (!said.is_empty()).then(|| printable(&format!("about {said}")).into_owned())
 }
 
 /// A line of at most `width` characters.
@@ -285,6 +337,7 @@ mod tests {
             name: Arc::new(TableName { database: b"shop"[..].into(), table: name.as_bytes().into() }),
             rows: RowCounts { deletes, ..RowCounts::default() },
             by_foreign_key: RowCounts { deletes: by_key, ..RowCounts::default() },
+            rows_now: None,
         };
         let transaction = TriagedTransaction {
             offset: 4711,
@@ -302,10 +355,39 @@ mod tests {
     fn a_line_says_what_was_done_and_the_next_one_how() {
         let (logs, changes) = (["logs/binlog.000042".to_owned()], [change()]);
         let lines = ChangeLines::of(&changes, &logs, 200).lines(1, &changes[0], &logs);
-        let what = "binlog.000042 at 4711  87  DELETE 1,234 shop.orders, 7 shop.seen (3 by foreign key), 2,000 shop.items by \
+        let what = "binlog.000042:4711  87  DELETE 1,234 shop.orders, 7 shop.seen (3 by foreign key), 2,000 shop.items by \
                     foreign key; first DELETE after 1,500 transactions";
         assert!(lines[0].starts_with("1  ") && lines[0].ends_with(what), "{}", lines[0]);
         assert_eq!(lines[1], "    DELETE FROM orders WHERE total < 100");
+    }
+
+    #[test]
+    fn the_share_of_a_table_is_an_estimate() {
+        let (logs, mut changes) = (["binlog.000042".to_owned()], [change()]);
+        changes[0].transaction.tables[1].rows_now = Some(12_000);
+        changes[0].transaction.tables[2].rows_now = Some(1_000_000);
+        changes[0].transaction.tables[0].rows_now = Some(0);
+        let lines = ChangeLines::of(&changes, &logs, 200).lines(1, &changes[0], &logs);
+        let said =
+            "    about 9 % of shop.orders, under 1 % of shop.seen: DELETE FROM orders WHERE total < 100";
+        assert_eq!(lines[1], said);
+        assert_eq!(change_json(&changes[0], &logs)["tables"][1]["rows_now_estimate"], 12_000);
+    }
+
+    #[test]
+    fn a_loop_is_one_line() {
+        let (logs, mut changes) = (["binlog.000042".to_owned()], [change()]);
+        let until = changes[0].transaction.time + 30_000_000;
+        changes[0].transaction.repeated =
+            Some(RepeatedTransactions { transactions: 3241, until, last_gtid: None });
+        changes[0].reasons = vec![UnusualReason::SessionLoop];
+        let lines = ChangeLines::of(&changes, &logs, 200).lines(1, &changes[0], &logs);
+        assert!(lines[1].starts_with("    3,241 transactions of thread 87, until "), "{}", lines[1]);
+        assert!(lines[1].ends_with(": DELETE FROM orders WHERE total < 100"), "{}", lines[1]);
+        let json = change_json(&changes[0], &logs);
+        assert_eq!(json["repeated"]["transactions"], 3241);
+        assert_eq!(json["repeated"]["until"], "2025-11-21 04:40:30.123456");
+        assert_eq!(json["reasons"], json!(["session_loop"]));
     }
 
     #[test]

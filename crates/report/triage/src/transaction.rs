@@ -18,6 +18,41 @@ const TABLES_MAX: usize = 64;
 const STATEMENT_MAX: usize = 1024;
 const MICROSECONDS: u64 = 1_000_000;
 
+/// How a transaction is named: by its GTID, or by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionName {
+    /// Its GTID.
+    Gtid(Gtid),
+    /// Where it begins.
+    Place {
+        /// Which of the logs, counted from 0.
+        log: usize,
+        /// The offset there, in bytes.
+        offset: u64,
+    },
+}
+
+impl TransactionName {
+    /// Whether it names this transaction.
+    pub(crate) fn is_of(self, transaction: &TriagedTransaction) -> bool {
+        match self {
+            TransactionName::Gtid(gtid) => transaction.gtid == Some(gtid),
+            TransactionName::Place { log, offset } => (transaction.log, transaction.offset) == (log, offset),
+        }
+    }
+}
+
+/// Transactions of one session, one after the other, that did the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepeatedTransactions {
+    /// How many.
+    pub transactions: u64,
+    /// The time of the last one, as that of a transaction.
+    pub until: u64,
+    /// The GTID of the last one.
+    pub last_gtid: Option<Gtid>,
+}
+
 /// A transaction that may be unusual.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TriagedTransaction {
@@ -49,6 +84,8 @@ pub struct TriagedTransaction {
     pub unusual: Option<UnusualStatement>,
     /// The statement that changed most of its rows, as far as it is logged; the front of a long one.
     pub statement: Option<Box<str>>,
+    /// Others like it that came after it: then rows and bytes are those of all, and the rest is of the first one.
+    pub repeated: Option<RepeatedTransactions>,
 }
 
 /// Changed rows of a table.
@@ -60,6 +97,8 @@ pub struct TableChanges {
     pub rows: RowCounts,
     /// Those of them that a foreign key changed, as servers since 9.6 say.
     pub by_foreign_key: RowCounts,
+    /// How many rows the table has now, by a server's estimate. No log tells it.
+    pub rows_now: Option<u64>,
 }
 
 impl TriagedTransaction {
@@ -68,6 +107,35 @@ impl TriagedTransaction {
         let mut all = self.others;
         self.tables.iter().for_each(|table| all.add(&table.rows));
         all
+    }
+
+    /// The time of the last one, if it was repeated, or its own.
+    pub fn end_time(&self) -> u64 {
+        self.repeated.as_ref().map_or(self.time, |repeated| repeated.until)
+    }
+
+    /// Adds a later one, or several, that did the same.
+    pub(crate) fn repeat(&mut self, later: TriagedTransaction) {
+        let (until, last_gtid) = (later.time, later.gtid);
+        let more = later.repeated.unwrap_or(RepeatedTransactions { transactions: 1, until, last_gtid });
+        let before = self.repeated.as_ref().map_or(1, |repeated| repeated.transactions);
+        self.repeated =
+            Some(RepeatedTransactions { transactions: before.saturating_add(more.transactions), ..more });
+        self.bytes = self.bytes.saturating_add(later.bytes);
+        self.others.add(&later.others);
+        self.add_tables(later.tables);
+    }
+
+    fn add_tables(&mut self, tables: Vec<TableChanges>) {
+        for table in tables {
+            match self.table(&table.name) {
+                Some(known) => {
+                    known.rows.add(&table.rows);
+                    known.by_foreign_key.add(&table.by_foreign_key);
+                }
+                None => self.others.add(&table.rows),
+            }
+        }
     }
 
     fn table(&mut self, name: &Arc<TableName>) -> Option<&mut TableChanges> {
@@ -84,7 +152,7 @@ impl TriagedTransaction {
             return None;
         }
         let (rows, by_foreign_key) = (RowCounts::default(), RowCounts::default());
-        self.tables.push(TableChanges { name: Arc::clone(name), rows, by_foreign_key });
+        self.tables.push(TableChanges { name: Arc::clone(name), rows, by_foreign_key, rows_now: None });
         self.tables.last_mut()
     }
 }
@@ -226,15 +294,7 @@ impl OpenTransaction {
         own.others.add(&more.others);
         own.account = own.account.take().or(more.account);
         own.unusual = own.unusual.take().or(more.unusual);
-        for table in more.tables {
-            match own.table(&table.name) {
-                Some(known) => {
-                    known.rows.add(&table.rows);
-                    known.by_foreign_key.add(&table.by_foreign_key);
-                }
-                None => own.others.add(&table.rows),
-            }
-        }
+        own.add_tables(more.tables);
     }
 
     /// The transaction once it has ended; `None` if its begin is in none of the logs.

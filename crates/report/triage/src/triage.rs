@@ -5,9 +5,9 @@ use std::mem;
 use binlogz_binlog::gtid::Gtid;
 
 use crate::change::RankedChange;
-use crate::figures::{BatchTriage, SoughtGtid, TriageFigures, TriageWindow};
+use crate::figures::{BatchTriage, PassingSearch, TriageFigures, TriageWindow};
 use crate::largest::{LargeChange, OperationOnTable};
-use crate::transaction::{OpenTransaction, TriagedTransaction};
+use crate::transaction::{OpenTransaction, TransactionName, TriagedTransaction};
 
 /// A transaction that was looked for.
 #[derive(Debug, Clone)]
@@ -38,15 +38,15 @@ impl Triage {
     }
 
     /// Looks for this transaction alone.
-    pub fn seeking(gtid: Gtid) -> Self {
+    pub fn seeking(name: TransactionName) -> Self {
         let mut triage = Triage::new(TriageWindow::Between(0, 0));
-        triage.figures.seek(gtid);
+        triage.figures.seek(name);
         triage
     }
 
     /// The transaction that is looked for, once it was read.
     pub fn sought(&self) -> Option<SoughtTransaction> {
-        let SoughtGtid { transaction, previous, .. } = &self.figures.sought;
+        let PassingSearch { transaction, previous, .. } = &self.figures.sought;
         let transaction = TriagedTransaction::clone(transaction.as_deref()?);
         let change = RankedChange { transaction, reasons: Vec::new(), as_large: 1, severity: 0.0 };
         Some(SoughtTransaction { change, previous: *previous })
@@ -103,7 +103,7 @@ impl Triage {
     /// The changes of the window, as far as they are kept.
     pub(crate) fn changes(&self) -> impl Iterator<Item = (&OperationOnTable, &LargeChange)> {
         let shown = self.span();
-        self.figures.largest().filter(move |(_, change)| self.shows(shown, change.transaction.time))
+        self.figures.largest().filter(move |(_, change)| self.shows(shown, change.transaction.end_time()))
     }
 
     pub(crate) fn shows(&self, shown: Option<(u64, u64)>, time: u64) -> bool {

@@ -21,14 +21,14 @@ const LOSSES: [&str; 4] = [
 /// Changes that the list has at the most, by default.
 const TOP: usize = 20;
 
-struct Ward<'s> {
-    server: &'s MysqlSandbox,
-    folder: Folder,
+pub(crate) struct Ward<'s> {
+    pub(crate) server: &'s MysqlSandbox,
+    pub(crate) folder: Folder,
 }
 
 impl Ward<'_> {
     /// Tables, and the usual work on them: a row at a time.
-    fn new(server: &MysqlSandbox) -> Result<Ward<'_>> {
+    pub(crate) fn new(server: &MysqlSandbox) -> Result<Ward<'_>> {
         for text in [CLINIC, RENTALS] {
             let mut client = server.client();
             let ran = client.args(["--default-character-set=utf8mb4", "-e", text]).output().unwrap();
@@ -43,7 +43,7 @@ impl Ward<'_> {
         Ok(Ward { server, folder: Folder::new() })
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         let account = ["--no-defaults", "--user=root"];
         self.folder
             .binlogz(args.iter().chain(&account))
@@ -54,7 +54,7 @@ impl Ward<'_> {
     }
 
     /// Runs a command that was printed, as it was printed.
-    fn paste(&self, command: &str) {
+    pub(crate) fn paste(&self, command: &str) {
         let client = self.server.client();
         let folders =
             [Path::new(PROGRAM), Path::new(client.get_program())].map(|program| program.parent().unwrap());
@@ -79,10 +79,15 @@ impl Ward<'_> {
 }
 
 /// The command that is printed for a purpose, which was checked to work.
-fn printed(ran: &Ran, purpose: &str) -> String {
+pub(crate) fn printed(ran: &Ran, purpose: &str) -> String {
+    printed_as(ran, purpose, "checked")
+}
+
+/// The command that is printed for a purpose, with what is said of it.
+pub(crate) fn printed_as(ran: &Ran, purpose: &str, check: &str) -> String {
     fits_a_screen(ran);
     let mut lines = ran.text().lines().skip_while(|line| !line.starts_with(purpose));
-    assert_eq!(lines.next(), Some(&*format!("{purpose} (checked):")), "{}", ran.text());
+    assert_eq!(lines.next(), Some(&*format!("{purpose} ({check}):")), "{}", ran.text());
     let mut command = String::new();
     for line in lines {
         command += line;
@@ -94,7 +99,7 @@ fn printed(ran: &Ran, purpose: &str) -> String {
     command
 }
 
-fn fits_a_screen(ran: &Ran) {
+pub(crate) fn fits_a_screen(ran: &Ran) {
     assert_eq!(ran.code, Some(0), "{} {}", ran.text(), ran.stderr);
     assert!(ran.text().lines().count() <= 60, "{}", ran.text());
     assert!(ran.text().lines().all(|line| line.chars().count() <= 120), "{}", ran.text());

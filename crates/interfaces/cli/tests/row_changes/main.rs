@@ -20,6 +20,7 @@ mod mariadb;
 mod model;
 mod moments;
 mod moved_columns;
+mod on_call;
 mod options;
 mod ordinary_server;
 mod partial_images;

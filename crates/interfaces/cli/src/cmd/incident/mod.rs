@@ -1,19 +1,24 @@
 //! `binlogz incident`: what happened? The unusual changes of a window, the worst first.
 //!
-//! This file checks the options and goes through the logs; [`logs`] finds those that are needed, [`one`] shows one transaction,
-//! and [`commands`] the way back.
+//! This file checks the options and goes through the logs; [`logs`] finds those that are needed, [`server_facts`] asks the server for what
+//! they don't tell, [`one`] shows one transaction, [`commands`] the way back, and [`restore`] the way forward from a backup.
 
+mod chooser;
 mod commands;
 mod logs;
+mod name;
 mod one;
+mod printed;
+mod restore;
 mod row_lines;
+mod server_facts;
 mod sessions;
+mod sql_text;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use binlogz_binlog::gtid::Gtid;
 use binlogz_encryption::Keyring;
 use binlogz_figures::{Zone, counted, grouped, utc, wrapped};
 use binlogz_flow::events::{self, RunSummary};
@@ -23,7 +28,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::row_changes::{InputArgs, RecoverLog, is_schema_server};
+use super::row_changes::{InputArgs, LogOffset, RecoverLog, is_schema_server};
 use super::workers;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, name_unread, warn, warn_cut};
@@ -33,6 +38,7 @@ use crate::log_path::LogPath;
 use crate::server_args::{ServerArgs, with_place};
 use crate::time::GivenTime;
 use crate::{pager, terminal, units};
+use name::IncidentName;
 
 /// Show what happened: the unusual changes of the last hour, the worst first
 ///
@@ -73,7 +79,8 @@ pub(crate) struct IncidentCommand {
     server: Option<String>,
     /// Binary logs or relay logs, in their order; an archive; a folder with the index of logs, as a relay's; - is standard input
     ///
-    /// A GTID before them: that transaction alone, its rows, what came after on these, and the commands that lead back.
+    /// A GTID before them, or FILE:POSITION where logs have none: that transaction alone, its rows, what came after on these, and the
+    /// commands that lead back.
     #[arg(value_name = "GTID|FILE|-", required_unless_present_any = ["server", "host", "port", "socket"])]
     files: Vec<LogPath>,
     #[command(flatten)]
@@ -97,14 +104,14 @@ const EXAMPLES: &str = "Examples:
   binlogz incident --start-datetime '2026-11-22 22:00' --stop-datetime '2026-11-22 23:30' --format json binlog.0000*
 
 Exit codes: 0 done, 1 changes in the logs could not be read, each is named, or the
-window has no transaction, or the logs lack the GTID, 2 trouble.";
+window has no transaction, or the logs lack the one asked for, 2 trouble.";
 
 impl IncidentCommand {
     pub(super) fn run(self) -> Result<Exit> {
-        let (gtid, files) = self.asked();
-        let input = InputArgs::of(self.server.clone(), logs::with_folders(files)?);
-        if let Some(gtid) = gtid {
-            return self.show_one(gtid, &input);
+        let (name, files) = self.asked();
+        let input = InputArgs::of(self.server.clone(), logs::with_folders(&files)?);
+        if let Some(name) = name {
+            return self.show_one(&name, &input);
         }
         let server = input.server(&self.connection)?;
         let keyring = self.keyring.open()?;
@@ -118,7 +125,7 @@ impl IncidentCommand {
         let names: Vec<String> = logs.iter().map(ToString::to_string).collect();
         let mut changes = triage.ranked();
         if let Some(connect) = &server {
-            sessions::add_accounts(connect, &mut changes);
+            server_facts::add(connect, &mut changes);
         }
         match self.format {
             ReportFormat::Json => pager::show(|out| self.write_json(&triage, &changes, &names, out))?,
@@ -128,25 +135,62 @@ impl IncidentCommand {
             warn("no transaction of these logs is in the window");
             return Ok(exit.max(Exit::Negative));
         }
-        Ok(exit)
+        match self.chosen(&changes, &names, &logs) {
+            Some(name) => Ok(exit.max(self.show_one(&name, &input)?)),
+            None => Ok(exit),
+        }
+    }
+
+    /// The change that a person at the terminal chooses, if one does.
+    fn chosen(
+        &self,
+        changes: &[RankedChange],
+        names: &[String],
+        logs: &[RecoverLog],
+    ) -> Option<IncidentName> {
+        let shown = changes.get(..usize::from(self.top)).unwrap_or(changes);
+        if self.format == ReportFormat::Json || shown.is_empty() || !chooser::has_person() {
+            return None;
+        }
+        let width = terminal::width().unwrap_or(WIDTH).min(WIDTH).saturating_sub(chooser::MARK_WIDTH);
+        let layout = ChangeLines::of(shown, names, width);
+        let lines = shown
+            .iter()
+            .zip(1..)
+            .flat_map(|(change, number)| layout.lines(number, change, names).into_iter().next());
+        let place = chooser::choose(&lines.collect::<Vec<_>>())?;
+        let transaction = &shown.get(place)?.transaction;
+        Some(match transaction.gtid {
+            Some(gtid) => IncidentName::Gtid(gtid),
+            None => {
+                let log = logs.get(transaction.log)?.name();
+                IncidentName::Place(LogOffset { log, offset: transaction.offset })
+            }
+        })
     }
 
     /// The transaction that is asked for, if one is, and the logs.
-    fn asked(&self) -> (Option<Gtid>, &[LogPath]) {
-        match self.files.split_first() {
-            Some((LogPath::File(path), files)) if !path.exists() => {
-                match path.to_str().and_then(|text| text.parse().ok()) {
-                    Some(gtid) => (Some(gtid), files),
-                    None => (None, &self.files),
-                }
+    fn asked(&self) -> (Option<IncidentName>, Vec<LogPath>) {
+        let named =
+            self.files.split_first().and_then(|(first, files)| Some((IncidentName::of(first)?, files)));
+        match named {
+            None => (None, self.files.clone()),
+            // The log may stand in the name alone.
+            Some((IncidentName::Place(place), [])) if self.has_no_server() => {
+                let log = LogPath::File(place.log.clone().into());
+                (Some(IncidentName::Place(place)), vec![log])
             }
-            _ => (None, &self.files),
+            Some((name, files)) => (Some(name), files.to_vec()),
         }
+    }
+
+    fn has_no_server(&self) -> bool {
+        self.server.is_none() && !self.connection.names_a_place()
     }
 
     /// The logs as they were given, a folder's by their names.
     fn logs_given(&self) -> Result<Vec<String>> {
-        Ok(logs::with_folders(self.asked().1)?.iter().map(ToString::to_string).collect())
+        Ok(logs::with_folders(&self.asked().1)?.iter().map(ToString::to_string).collect())
     }
 
     /// The options for a command that reads the same logs.
@@ -167,6 +211,11 @@ impl IncidentCommand {
 
     /// The mysql client, for the same server and account, wherever that was named.
     fn mysql_client(&self, connect: &ConnectOptions) -> Vec<String> {
+        ["mysql".to_owned()].into_iter().chain(self.client_words(connect)).collect()
+    }
+
+    /// The options of a client of that server, for the same account; option files come first.
+    fn client_words(&self, connect: &ConnectOptions) -> Vec<String> {
         let place = match connect.socket_path() {
             Some(path) => vec![format!("--socket={}", path.display())],
             None => {
@@ -174,11 +223,10 @@ impl IncidentCommand {
                 vec![format!("--host={host}"), format!("--port={port}"), "--protocol=TCP".to_owned()]
             }
         };
-        let words = ["mysql".to_owned()].into_iter().chain(self.connection.file_words());
-        let options = self.connection.option_words(false).into_iter();
-        let options = options.filter(|word| !word.starts_with("--user="));
+        let words = self.connection.file_words().into_iter();
         let user = connect.user.iter().map(|user| format!("--user={user}"));
-        words.chain(place).chain(user).chain(options).collect()
+        let options = self.connection.option_words(false).into_iter();
+        words.chain(place).chain(user).chain(options.filter(|word| !word.starts_with("--user="))).collect()
     }
 
     /// The server of --schema, if it is one.

@@ -1,22 +1,25 @@
-//! `binlogz incident GTID`: one transaction: its tables and rows, what came after on the same rows, and the commands that lead back.
+//! `binlogz incident GTID` or `FILE:POSITION`: one transaction: its tables and rows, what came after on the same rows, and the commands that lead back.
 //!
 //! The rows and the later changes are those that `binlogz rows` and `binlogz undo` tell: this command runs them, as it prints them.
 
 use std::io::{self, Write};
 use std::time::Duration;
 
-use binlogz_binlog::gtid::Gtid;
 use binlogz_encryption::Keyring;
 use binlogz_figures::{utc, wrapped};
 use binlogz_flow::events;
+use binlogz_source::ConnectOptions;
 use binlogz_triage::{
-    ChangeLines, RankedChange, SoughtTransaction, Triage, TriageCollector, TriageWindow, change_json,
+    ChangeLines, RankedChange, SoughtTransaction, TransactionName, Triage, TriageCollector, TriageWindow,
+    change_json,
 };
 use serde_json::{Value, json};
 
-use super::commands::{IncidentPlace, PrintedCommand};
+use super::commands::IncidentPlace;
+use super::name::IncidentName;
+use super::printed::PrintedCommand;
 use super::row_lines::{ROWS_MAX, RowSample};
-use super::{IncidentCommand, WIDTH, sessions};
+use super::{IncidentCommand, WIDTH, server_facts};
 use crate::Exit;
 use crate::cmd::row_changes::{InputArgs, RecoverLog};
 use crate::cmd::workers;
@@ -43,36 +46,47 @@ struct IncidentView {
 
 impl IncidentCommand {
     /// Shows the transaction.
-    pub(super) fn show_one(&self, gtid: Gtid, input: &InputArgs) -> Result<Exit> {
+    pub(super) fn show_one(&self, name: &IncidentName, input: &InputArgs) -> Result<Exit> {
         let server = input.server(&self.connection)?;
         let keyring = self.keyring.open()?;
-        let logs = input.logs_with(server.as_ref(), gtid)?;
+        let SearchedLogs { mut earlier, logs, sought } = SearchedLogs::of(name, input, server.as_ref())?;
         if logs.iter().any(RecoverLog::is_pipe) {
             let line =
                 "a transaction is read more than once: expected files, an archive or a server, not a pipe";
             return Err(CommandFailure::Line(line.to_owned()));
         }
-        let (sought, mut exit) = self.seek(gtid, &logs, keyring.as_ref())?;
+        let (sought, mut exit) = self.seek(sought, &logs, keyring.as_ref())?;
         let Some(SoughtTransaction { mut change, previous }) = sought else {
-            complain(&format!("{gtid} is not in these logs"));
+            match name {
+                IncidentName::Gtid(gtid) => complain(&format!("{gtid} is not in these logs")),
+                IncidentName::Place(place) => complain(&format!("{place}: no transaction begins there")),
+            }
             return Ok(exit.max(Exit::Negative));
         };
-        if let Some(connect) = &server {
-            sessions::add_accounts(connect, std::slice::from_mut(&mut change));
+        if let (IncidentName::Place(_), Some(gtid)) = (name, change.transaction.gtid) {
+            return self.show_one(&IncidentName::Gtid(gtid), input);
         }
+        if let Some(connect) = server.as_ref().or(self.schema_server()?.as_ref().map(|(_, connect)| connect))
+        {
+            server_facts::add(connect, std::slice::from_mut(&mut change));
+        }
+        let up_to = logs.get(..=change.transaction.log).unwrap_or(&logs);
+        earlier.extend(up_to.iter().map(|log| option_of(log, server.is_some())));
         let place = IncidentPlace {
-            gtid,
+            name: name.clone(),
             previous,
             time: change.transaction.is_commit_time.then_some(change.transaction.time),
             tables: change.tables(),
             has_rows: change.transaction.rows().total() > 0,
             files: self.logs_given()?,
+            logs_up_to: earlier,
             server: server.as_ref(),
             schema: self.schema_server()?,
         };
         let (mut rows, mut commands, mut later) = (RowSample::default(), Vec::new(), Vec::new());
         if place.has_rows {
             rows = RowSample::of(&place.rows(self, self.format == ReportFormat::Json))?;
+            rows.count(&change.transaction);
             exit = exit.max(rows.exit);
             commands.push(place.checked_undo(self, CHECK_TIME, &mut later)?);
         }
@@ -90,12 +104,12 @@ impl IncidentCommand {
     /// The transaction, and the one before it.
     fn seek(
         &self,
-        gtid: Gtid,
+        name: TransactionName,
         logs: &[RecoverLog],
         keyring: Option<&Keyring>,
     ) -> Result<(Option<SoughtTransaction>, Exit)> {
         let window = TriageWindow::Between(0, 0);
-        let mut triage = Triage::seeking(gtid);
+        let mut triage = Triage::seeking(name);
         let (mut exit, workers) = (Exit::Done, workers(self.jobs));
         for (number, log) in logs.iter().enumerate() {
             let progress = log.progress((number + 1, logs.len()))?;
@@ -103,7 +117,7 @@ impl IncidentCommand {
             let ran = events::run(
                 input,
                 workers,
-                || Ok(TriageCollector::new(window, workers).seeking(gtid)),
+                || Ok(TriageCollector::new(window, workers).seeking(name, number)),
                 |collector, batch| Ok(collector.collect(batch)),
                 |batch| {
                     triage.add(batch);
@@ -120,6 +134,35 @@ impl IncidentCommand {
         }
         Ok((triage.sought(), exit))
     }
+}
+
+/// The logs that a transaction is looked for in.
+struct SearchedLogs {
+    /// Those before them, as options name them.
+    earlier: Vec<String>,
+    logs: Vec<RecoverLog>,
+    sought: TransactionName,
+}
+
+impl SearchedLogs {
+    fn of(name: &IncidentName, input: &InputArgs, server: Option<&ConnectOptions>) -> Result<Self> {
+        let place = match name {
+            IncidentName::Gtid(gtid) => {
+                let logs = input.logs_with(server, *gtid)?;
+                return Ok(SearchedLogs { earlier: Vec::new(), logs, sought: TransactionName::Gtid(*gtid) });
+            }
+            IncidentName::Place(place) => place,
+        };
+        let mut logs = input.all_logs(server)?;
+        let first = place.place_in(logs.iter().map(RecoverLog::name))?;
+        let earlier = logs.drain(..first).map(|log| option_of(&log, server.is_some())).collect();
+        Ok(SearchedLogs { earlier, logs, sought: TransactionName::Place { log: 0, offset: place.offset } })
+    }
+}
+
+/// A log as an option names it.
+fn option_of(log: &RecoverLog, is_of_server: bool) -> String {
+    if is_of_server { log.name() } else { log.to_string() }
 }
 
 impl IncidentView {

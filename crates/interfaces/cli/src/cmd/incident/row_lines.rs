@@ -1,11 +1,11 @@
 //! The first rows of each table of a transaction, as `binlogz rows` tells them: a line for each row.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
 
+use binlogz_triage::{TableChanges, TriagedTransaction};
 use serde_json::Value;
 
-use super::commands::IncidentWords;
+use super::printed::IncidentWords;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result};
 
@@ -44,9 +44,7 @@ impl RowSample {
     /// Runs the command and takes the first rows of each table.
     pub(super) fn of(words: &IncidentWords) -> Result<Self> {
         let failure = |error: std::io::Error| CommandFailure::of(&"binlogz rows", error);
-        let mut child = words.command().map_err(failure)?;
-        child.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = child.spawn().map_err(failure)?;
+        let mut child = words.start().map_err(failure)?;
         let errors = child.stderr.take().map(IncidentWords::read_errors);
         let mut sample = RowSample::default();
         if let Some(out) = child.stdout.take() {
@@ -76,6 +74,19 @@ impl RowSample {
         }
         sample.notes.truncate(NOTES_MAX);
         Ok(sample)
+    }
+
+    /// Takes how many rows the transaction has of each: `binlogz rows` tells the first hundred.
+    pub(super) fn count(&mut self, transaction: &TriagedTransaction) {
+        for TableChanges { name, rows, .. } in &transaction.tables {
+            let [database, table] = [&name.database, &name.table].map(|name| String::from_utf8_lossy(name));
+            let counts = [("INSERT", rows.inserts), ("UPDATE", rows.updates), ("DELETE", rows.deletes)];
+            for (operation, count) in counts {
+                let heading = format!("{operation} {database}.{table}");
+                let told = self.tables.iter_mut().find(|sample| sample.table == heading);
+                told.into_iter().for_each(|sample| sample.count = sample.count.max(count));
+            }
+        }
     }
 
     fn table(&mut self, name: &str) -> &mut TableSample {

@@ -1,5 +1,8 @@
 //! The options that choose transactions and rows, and the schema file.
 
+use std::fmt;
+use std::str::FromStr;
+
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_print::met::UnmetRequest;
 use binlogz_row_changes::{Condition, Operation, PassedTables, Range, RowSelection};
@@ -25,6 +28,9 @@ pub(super) struct ChooseArgs {
     /// Only transactions that begin before this offset of the last log
     #[arg(long, value_name = "POS", hide_short_help = true)]
     stop_position: Option<u64>,
+    /// Only the transaction that begins at this offset of this log, as binlog.000042:4711
+    #[arg(long, value_name = "LOG:POS", hide_short_help = true, conflicts_with_all = ["gtids", "start_position", "stop_position"])]
+    transaction_at: Option<LogOffset>,
     /// Only transactions committed at this time or later: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     start_datetime: Option<GivenTime>,
@@ -81,8 +87,24 @@ impl ChooseArgs {
         self.start_position.is_some() || self.stop_position.is_some()
     }
 
-    /// The offsets of the `number`th of the logs, counted from 0.
-    pub(super) fn range(&self, number: usize, count: usize) -> Range {
+    /// The one transaction that is chosen by its place.
+    pub(super) fn transaction_at(&self) -> Option<&LogOffset> {
+        self.transaction_at.as_ref()
+    }
+
+    /// The offsets of the `number`th of the logs, counted from 0, which has this name.
+    pub(super) fn range(&self, (number, count): (usize, usize), name: &str) -> Range {
+        match &self.transaction_at {
+            // A transaction begins there, or none.
+            Some(place) if place.is_in(name) => {
+                Range { start: place.offset, stop: place.offset.saturating_add(1) }
+            }
+            Some(_) => Range { start: u64::MAX, stop: u64::MAX },
+            None => self.positions(number, count),
+        }
+    }
+
+    fn positions(&self, number: usize, count: usize) -> Range {
         Range {
             start: self.start_position.filter(|_| number == 0).unwrap_or(WHOLE_LOG.start),
             stop: self.stop_position.filter(|_| number + 1 == count).unwrap_or(WHOLE_LOG.stop),
@@ -93,10 +115,59 @@ impl ChooseArgs {
 impl ChooseArgs {
     /// The offsets that lie after the end of the `number`th of the logs.
     pub(super) fn unmet_positions(&self, (number, count): (usize, usize), end: u64) -> Vec<UnmetRequest> {
-        let Range { start, stop } = self.range(number, count);
+        let Range { start, stop } = self.positions(number, count);
         let start = (start > end).then(|| UnmetRequest::start_position(start, end));
         let stop = (stop > end && stop != WHOLE_LOG.stop).then(|| UnmetRequest::stop_position(stop, end));
         start.into_iter().chain(stop).collect()
+    }
+}
+
+/// Where a transaction begins: `binlog.000042:4711`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cmd) struct LogOffset {
+    /// The log, as it was given.
+    pub(in crate::cmd) log: String,
+    /// The offset there, in bytes.
+    pub(in crate::cmd) offset: u64,
+}
+
+impl LogOffset {
+    /// Whether it is in the log of this name, which has no folder.
+    fn is_in(&self, name: &str) -> bool {
+        self.log.rsplit('/').next() == Some(name)
+    }
+
+    /// Which of these logs it is in, counted from 0.
+    pub(in crate::cmd) fn place_in(&self, names: impl Iterator<Item = String> + Clone) -> Result<usize> {
+        let places = names.clone().enumerate().filter(|(_, name)| self.is_in(name));
+        match &*places.map(|(place, _)| place).collect::<Vec<_>>() {
+            [place] => Ok(*place),
+            [] => {
+                let (first, last) = (names.clone().next(), names.last());
+                let of = first.zip(last).map(|(first, last)| format!(", expected one of {first} to {last}"));
+                let found = format!("is none of the logs{}", of.unwrap_or_default());
+                Err(CommandFailure::of(&self.log, found))
+            }
+            [..] => Err(CommandFailure::of(&self.log, "several logs have this name, expected one")),
+        }
+    }
+}
+
+impl FromStr for LogOffset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let place = text.rsplit_once(':').and_then(|(log, offset)| Some((log, offset.parse().ok()?)));
+        match place {
+            Some((log, offset)) if !log.is_empty() => Ok(LogOffset { log: log.to_owned(), offset }),
+            Some(_) | None => Err("expected LOG:POS, as binlog.000042:4711".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for LogOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.log, self.offset)
     }
 }
 
@@ -110,5 +181,30 @@ pub(in crate::cmd) fn table(text: &str) -> Result<(String, String), String> {
     match (bare(database), bare(table)) {
         (database, table) if database.is_empty() || table.is_empty() => Err(wrong()),
         names => Ok(names),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_names_one_log() {
+        let place: LogOffset = "/data/binlog.000042:4711".parse().unwrap();
+        assert_eq!((place.offset, place.to_string().as_str()), (4711, "/data/binlog.000042:4711"));
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into_iter();
+        let place_in = |logs: &[&str]| place.place_in(names(logs)).map_err(|error| format!("{error:?}"));
+        assert_eq!(place_in(&["binlog.000041", "binlog.000042"]), Ok(1));
+        let none = place_in(&["binlog.000001", "binlog.000009"]).unwrap_err();
+        assert!(
+            none.contains("is none of the logs, expected one of binlog.000001 to binlog.000009"),
+            "{none}"
+        );
+        let several = place_in(&["binlog.000042", "binlog.000042"]).unwrap_err();
+        assert!(several.contains("several logs have this name, expected one"), "{several}");
+        for text in ["binlog.000042", "binlog.000042:", ":4711", "binlog.000042:-1"] {
+            assert!(text.parse::<LogOffset>().is_err(), "{text}");
+        }
     }
 }

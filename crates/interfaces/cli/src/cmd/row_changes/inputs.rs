@@ -73,7 +73,11 @@ impl InputArgs {
         let Some(connect) = server else {
             let mut files = self.files.clone();
             resolve(&mut files)?;
-            return Ok(files.into_iter().map(RecoverLog::Path).collect());
+            let logs: Vec<_> = files.into_iter().map(RecoverLog::Path).collect();
+            if let Some(place) = choose.transaction_at() {
+                place.place_in(logs.iter().map(RecoverLog::name))?;
+            }
+            return Ok(logs);
         };
         if self.files.is_empty() && choose.has_position() {
             return Err(CommandFailure::Line(
@@ -84,11 +88,18 @@ impl InputArgs {
         let all = heads::list(connect)?;
         let names: Vec<String> = match self.files.is_empty() {
             true => {
-                let names = all.iter().map(|(name, _)| name.clone()).collect();
+                let mut names: Vec<_> = all.iter().map(|(name, _)| name.clone()).collect();
+                if let Some(place) = choose.transaction_at() {
+                    let first = place.place_in(names.iter().cloned())?;
+                    names.drain(..if earlier { 0 } else { first });
+                }
                 if earlier { names } else { with_chosen(names, connect, selection)? }
             }
             false => self.files.iter().map(ToString::to_string).collect(),
         };
+        if let Some(place) = choose.transaction_at() {
+            place.place_in(names.iter().cloned())?;
+        }
         sent_logs(connect, names, &all)
     }
 
@@ -358,7 +369,7 @@ impl LogPass<'_> {
         // Whether anything of what was chosen may have passed.
         let mut has_begun = false;
         for (number, log) in self.logs.iter().enumerate() {
-            let range = self.choose.range(number, count);
+            let range = self.choose.range((number, count), &log.name());
             let mut looked_for =
                 RecoverSearch::new((self.selection, self.keys_below), self.schema, range, self.statements);
             let input = log.open_part(self.keyring, &mut |run| {

@@ -15,7 +15,7 @@ mod schema;
 mod table_at;
 
 pub(in crate::cmd) use binlogz_row_changes::is_server as is_schema_server;
-pub(in crate::cmd) use choose::table;
+pub(in crate::cmd) use choose::{LogOffset, table};
 pub(in crate::cmd) use heads::{follow_one_another, list};
 pub(in crate::cmd) use inputs::{InputArgs, RecoverLog};
 pub(in crate::cmd) use schema::read_schema;
