@@ -6,7 +6,7 @@ use binlogz_testkit::random::Random;
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, SandboxServer, Tool, require_tool};
 
 use crate::common::{Folder, Ran};
-use crate::table_at::number;
+use crate::table_at::{last_gtid, number};
 
 /// Three generations, one table without a key, one that refers to itself.
 pub(crate) const FAMILY: &str = "CREATE DATABASE shop; USE shop;
@@ -247,5 +247,35 @@ fn children_come_back(server: &SandboxServer, seed: u64) -> Result<()> {
         "{}",
         nowhere.stderr
     );
+    Ok(())
+}
+
+/// A deletion of a parent from before its table was altered isn't one of the table of now: children that went with it don't come back with a later one.
+#[test]
+#[ignore = "MySQL 8.0.33 is 550 MB: scripts/soak/undo.sh runs it"]
+fn children_that_went_before_their_parents_cascades_were_altered_stay_away() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql80);
+    let server = mysql.sandbox().start()?;
+    server.sql(
+        "CREATE DATABASE c; USE c; CREATE TABLE p (id INT PRIMARY KEY);
+         CREATE TABLE k (id INT PRIMARY KEY, p INT, CONSTRAINT of_p FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE);
+         INSERT INTO p VALUES (1); INSERT INTO k VALUES (10, 1); DELETE FROM p; ALTER TABLE p ADD COLUMN n INT;
+         INSERT INTO p VALUES (1, 2); INSERT INTO k VALUES (11, 1); DELETE FROM p",
+    )?;
+    let (place, gtid) = (server.socket().display().to_string(), last_gtid(&server)?);
+    let folder = Folder::new();
+    let account = ["--no-defaults", "--user=root"];
+    let undo = ["undo", "--server", &place, "--gtids", &gtid, "--cascades", &place];
+    let ran = folder.run(undo.iter().chain(&account));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains(
+            "foreign key of_p: 1 row of c.k found for 1 row of c.p; not found, if there were any: "
+        ),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("--cascades doesn't fit"), "{}", ran.stderr);
+    assert!(ran.text().contains("VALUES (11, 1)") && !ran.text().contains("(10, 1)"), "{}", ran.text());
     Ok(())
 }

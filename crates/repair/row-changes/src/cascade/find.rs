@@ -152,6 +152,29 @@ impl<'o, R: Renderer> Families<'o, R> {
         }
     }
 
+    /// Rows of a table went or changed that can't be read: what that did to its children, and to theirs, isn't known.
+    fn miss(&mut self, table: usize, why: &str) {
+        self.forget(table, Some(why));
+        let mut missed = BTreeSet::from([table]);
+        let mut parents = vec![table];
+        while let Some(parent) = parents.pop() {
+            for child in self.children_of(parent) {
+                if missed.insert(child) {
+                    self.forget(child, Some(why));
+                    parents.push(child);
+                }
+            }
+        }
+    }
+
+    /// The tables whose foreign keys refer to a table.
+    fn children_of(&self, table: usize) -> Vec<usize> {
+        let Some(name) = self.family.tables.get(table) else { return Vec::new() };
+        let own = self.family.constraints.iter().filter(|constraint| constraint.parent == *name);
+        own.filter_map(|constraint| self.family.tables.iter().position(|table| *table == constraint.child))
+            .collect()
+    }
+
     /// Not all rows of a table are known.
     fn gap(&mut self, table: usize, why: &str) {
         let Some(name) = self.family.tables.get(table) else { return };
@@ -439,12 +462,17 @@ impl<R: Renderer> ChoiceListener for Families<'_, R> {
             return Ok(());
         };
         let table = own.table;
+        let RowImages { before, after, .. } = RowImages::read(row.text)?;
         if let Some(unfit) = own.known.unfit.clone() {
-            self.forget(table, Some(&unfit.replace("--schema doesn't fit", "--cascades doesn't fit")));
+            let why = unfit.replace("--schema doesn't fit", "--cascades doesn't fit");
+            // Nothing refers to a row that is new.
+            match before.is_none() {
+                true => self.forget(table, Some(&why)),
+                false => self.miss(table, &why),
+            }
             return Ok(());
         }
         self.changed.insert(table);
-        let RowImages { before, after, .. } = RowImages::read(row.text)?;
         let is_below =
             !row.flags.has(RowFlags::NO_FOREIGN_KEYS) && !row.flags.has(RowFlags::SQL_FOREIGN_KEYS);
         if let Some(before) = before.as_ref().filter(|_| is_below) {
