@@ -48,10 +48,10 @@ pub fn ordinary_server(mysql: &'static InstalledTool) -> MysqlBuilder {
 pub fn before_the_backup() -> String {
     let mut sql = String::from("USE shop;\n");
     orders(&mut sql, 1..=45);
+    sql += "ALTER TABLE orders ADD COLUMN channel ENUM('web', 'shop', 'phone') NOT NULL DEFAULT 'web' AFTER customer, ADD KEY (customer);\n";
     sql += "DELETE FROM orders WHERE id = 42;\n";
     orders(&mut sql, 42..=42);
     sql += "FLUSH BINARY LOGS;\n";
-    sql += "ALTER TABLE orders ADD COLUMN channel ENUM('web', 'shop', 'phone') NOT NULL DEFAULT 'web' AFTER customer, ADD KEY (customer);\n";
     sql
 }
 

@@ -17,10 +17,10 @@ pub(crate) fn account(page: &str) -> String {
 }
 
 /// The guide's commands with the private server in place of `db1`. Its certificate has no host's name.
-pub(crate) fn commands(server: &MysqlSandbox, page: &str) -> String {
+pub(crate) fn commands(server: &MysqlSandbox, script: &str) -> String {
     let port = server.port();
     let bundle = server.datadir().join("ca.pem");
-    let commands = beside(server, &script(page))
+    let commands = beside(server, script)
         .replace("host = db1", "host = 127.0.0.1")
         .replace("port = 3306", &format!("port = {port}"))
         .replace("password = …", "password = repl")
@@ -53,7 +53,7 @@ fn a_managed_server_is_read_followed_and_archived() -> Result<(), Box<dyn std::e
     server.sql(&account(&page))?;
     let grants = server.sql("SHOW GRANTS FOR binlogz@'%'")?;
     assert_eq!(grants, "GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `binlogz`@`%`\n");
-    let commands = commands(&server, &page);
+    let commands = commands(&server, &script(&page));
     let said = run(PAGE, &format!("PORT={}\n{commands}\n{REFUSED}", server.port()), &[]);
     for expected in [
         "of the log",                         // advise

@@ -208,7 +208,8 @@ impl OrdinaryNight {
         let page = read(managed::PAGE);
         self.mistake()?;
         self.server.sql(&format!("SET sql_log_bin = 0;\n{}", managed::account(&page)))?;
-        let commands = managed::commands(&self.server, &page);
+        let script = GuideScript::of(&page, &["server"], self.instead);
+        let commands = managed::commands(&self.server, &script.0);
         let said = run(managed::PAGE, &commands, &[("TZ", ORDINARY_ZONE)]);
         let back = ["INSERT INTO `shop`.`orders` (`id`,", "INSERT INTO `shop`.`cards` (`item`,"];
         for expected in [back[0], back[1], "logs are whole and follow one another", " receiving for "] {
