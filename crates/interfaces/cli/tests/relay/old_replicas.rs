@@ -216,7 +216,7 @@ pub(crate) fn mariadb_follows(version: Tool, relay: &Relay) -> MariadbSandbox {
     let tls = if version == Tool::Mariadb { "" } else { "MASTER_SSL=0, MASTER_SSL_VERIFY_SERVER_CERT=0, " };
     replica
         .sql(&format!(
-            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='reader', {tls}\
+            "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={}, MASTER_USER='reader', MASTER_CONNECT_RETRY=1, {tls}\
              MASTER_PASSWORD='secret', MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4; \
              START SLAVE",
             relay.port

@@ -150,7 +150,7 @@ CREATE TABLE other.docs (id INT PRIMARY KEY AUTO_INCREMENT, doc JSON, picture LO
 SET sql_log_bin = 1;
 ";
 const BOTH_ROWS: &str =
-    "SELECT id, MD5(note) FROM shop.orders ORDER BY id; SELECT id, n FROM shop.totals ORDER BY id";
+    "SELECT id, SHA2(note, 256) FROM shop.orders ORDER BY id; SELECT id, n FROM shop.totals ORDER BY id";
 
 /// A statement over some of these tables.
 fn statement(random: &mut Random) -> String {

@@ -190,7 +190,7 @@ impl EventSink {
                 self.packets.begin(header.event_size, self.wants_ack(), &mut self.out);
                 self.packets.body(&self.head, &mut self.out);
             }
-            EventCare::Send | EventCare::Fill | EventCare::Skip => {}
+            EventCare::Send | EventCare::Fill | EventCare::Blank | EventCare::Skip => {}
         }
         Ok(())
     }
@@ -248,6 +248,18 @@ impl EventSink {
         })
     }
 
+    /// Sends a rows event without rows in the place of the current one.
+    fn send_blank_rows(&mut self) -> io::Result<()> {
+        let replaced = EventHeader::decode(&self.head).map_err(io::Error::other)?;
+        self.progress.iter().for_each(|progress| progress.left_out_rows());
+        self.packets.begin(replaced.event_size, false, &mut self.out);
+        let (head, checksum) = (self.head.get(HEADER_SIZE..).unwrap_or_default().to_vec(), self.checksum);
+        filler::write_blank_rows(&replaced, &head, checksum, |bytes| {
+            self.packets.body(bytes, &mut self.out);
+            self.flush_if_full()
+        })
+    }
+
     fn flush_if_full(&mut self) -> io::Result<()> {
         if self.out.len() >= WRITE_SIZE { self.flush() } else { Ok(()) }
     }
@@ -260,7 +272,7 @@ impl EventSink {
         match self.care {
             EventCare::Look | EventCare::Front | EventCare::Queue => self.held.extend_from_slice(bytes),
             EventCare::Send if self.sending => self.packets.body(bytes, &mut self.out),
-            EventCare::Send | EventCare::Fill | EventCare::Skip => {}
+            EventCare::Send | EventCare::Fill | EventCare::Blank | EventCare::Skip => {}
         }
     }
 
@@ -272,6 +284,7 @@ impl EventSink {
                 let header = EventHeader::decode(&self.head).map_err(io::Error::other)?;
                 self.send_filler(&header, self.wants_ack())?;
             }
+            EventCare::Blank => self.send_blank_rows()?,
             EventCare::Queue => {
                 let event = std::mem::take(&mut self.held);
                 if let Some(fitting) = &mut self.fitting {

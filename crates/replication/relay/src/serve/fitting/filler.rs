@@ -7,7 +7,8 @@
 //! ```
 //!
 //! It is as large as that event, so everything after it keeps its position, and a client that resumes by position finds
-//! its place. Every server since 5.6, MariaDB among them, passes over it (`Ignorable_log_event`).
+//! its place. Every server since 5.6, MariaDB among them, passes over it (`Ignorable_log_event`). But between rows of one
+//! statement MariaDB's receiver takes no other event (error 1595), so there it gets a rows event without rows.
 
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, checksum::Crc32};
@@ -22,14 +23,47 @@ const ZEROS: [u8; 4096] = [0; 4096];
 pub(crate) fn write<E>(
     replaced: &EventHeader,
     algorithm: ChecksumAlgorithm,
-    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+    write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let flags = HeaderFlags(replaced.flags.0 | HeaderFlags::IGNORABLE.0);
-    let header = EventHeader { event_type: EventType::IGNORABLE, flags, ..*replaced }.encode();
+    let header = EventHeader { event_type: EventType::IGNORABLE, flags, ..*replaced };
+    write_zeros(&header, &[], algorithm, write)
+}
+
+/// Gives a rows event without rows to `write`, in the place of one, whose body begins with `head`: table and flags. A
+/// server that was sent no map of that table passes over it, as over one that its filters exclude, and closes its tables
+/// if the event ends the statement.
+pub(crate) fn write_blank_rows<E>(
+    replaced: &EventHeader,
+    head: &[u8],
+    algorithm: ChecksumAlgorithm,
+    write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    const NO_EXTRA_DATA: [u8; 2] = [2, 0];
+    const ONE_COLUMN: [u8; 3] = [1, 1, 1];
+    let is_version_1 = [EventType::WRITE_ROWS_V1, EventType::UPDATE_ROWS_V1, EventType::DELETE_ROWS_V1]
+        .contains(&replaced.event_type);
+    let extra = if is_version_1 { &[][..] } else { &NO_EXTRA_DATA };
+    let front = [head, extra, &ONE_COLUMN].concat();
+    write_zeros(replaced, &front, algorithm, write)
+}
+
+/// Writes an event whose body has zeros after `front`.
+fn write_zeros<E>(
+    header: &EventHeader,
+    front: &[u8],
+    algorithm: ChecksumAlgorithm,
+    mut write: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let size = (header.event_size as usize).saturating_sub(HEADER_SIZE + algorithm.size());
+    let front = front.get(..size).unwrap_or(front);
+    let header = header.encode();
     let mut crc = Crc32::new();
-    crc.update(&header);
-    write(&header)?;
-    let mut left = (replaced.event_size as usize).saturating_sub(HEADER_SIZE + algorithm.size());
+    for bytes in [&header[..], front] {
+        crc.update(bytes);
+        write(bytes)?;
+    }
+    let mut left = size.saturating_sub(front.len());
     while left > 0 {
         let zeros = ZEROS.get(..left).unwrap_or(&ZEROS);
         crc.update(zeros);
@@ -81,6 +115,40 @@ mod tests {
                 assert_eq!((*frame.header(), event.len()), (expected, event_size as usize));
                 assert!(frame.stored_checksum().is_none_or(|stored| stored == frame.computed_checksum()));
                 assert!(frame.body().iter().all(|byte| *byte == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_blank_rows_event_is_of_the_same_table_and_has_no_rows() {
+        for (event_type, least) in [(EventType::WRITE_ROWS, 37), (EventType::UPDATE_ROWS_V1, 36)] {
+            for event_size in [least, 5_000] {
+                let replaced = EventHeader {
+                    timestamp: 7,
+                    event_type,
+                    server_id: 3,
+                    event_size,
+                    end_log_pos: 4711,
+                    flags: HeaderFlags::default(),
+                };
+                let mut event = Vec::new();
+                let written: Result<(), ()> = write_blank_rows(
+                    &replaced,
+                    &[9, 0, 0, 0, 0, 0, 1, 0],
+                    ChecksumAlgorithm::CRC32,
+                    |bytes| {
+                        event.extend_from_slice(bytes);
+                        Ok(())
+                    },
+                );
+                written.unwrap();
+                let frame = EventFrame::from_bytes(&event, 4).unwrap();
+                assert_eq!((*frame.header(), event.len()), (replaced, event_size as usize));
+                assert_eq!(frame.stored_checksum(), Some(frame.computed_checksum()));
+                let length = if event_type == EventType::WRITE_ROWS { 10 } else { 8 };
+                let rows =
+                    binlogz_binlog::event::RowsEvent::decode(event_type, frame.body(), length).unwrap();
+                assert_eq!((rows.table_id.0, rows.flags.0), (9, 1));
             }
         }
     }

@@ -21,7 +21,7 @@ pub(crate) use row_statement::{HEAD_SIZE, QueuedEvent};
 use row_statement::{RowStatement, RowsCare};
 
 use crate::serve::older_collations;
-use crate::serve::profiles::{ReaderProfile, Treatment, Treatments};
+use crate::serve::profiles::{ProfileFamily, ReaderProfile, Treatment, Treatments};
 use crate::serve::table_choice::TableChoice;
 use crate::serve::xa;
 
@@ -43,6 +43,8 @@ pub(crate) enum EventCare {
     Queue,
     /// A filler is sent in its place.
     Fill,
+    /// A rows event without rows is sent in its place.
+    Blank,
     /// It is passed over: its place is queued.
     Skip,
 }
@@ -100,7 +102,7 @@ impl EventFitting {
             treatments,
             kind,
             tables,
-            statement: RowStatement::default(),
+            statement: RowStatement::new(profile.family == ProfileFamily::Mariadb),
             ready: Vec::new(),
             checksum: ChecksumAlgorithm::NONE,
             without_accounts: false,
@@ -273,6 +275,7 @@ impl EventFitting {
             RowsCare::Hold => Ok(EventCare::Queue),
             RowsCare::Fill => Ok(EventCare::Fill),
             RowsCare::QueueFiller => Ok(EventCare::Skip),
+            RowsCare::Blank => Ok(EventCare::Blank),
         }
     }
 

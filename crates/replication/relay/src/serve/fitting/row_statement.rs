@@ -10,6 +10,8 @@
 //! The last rows event of a statement has a flag by which a server applies what it has and closes its tables. If that
 //! event is left out, the last one before it that is sent gets the flag: so each is held until the next one tells. If no
 //! rows event of a statement is sent, its table maps aren't either.
+//!
+//! MariaDB gets a rows event without rows in each one's place instead, if the statement has rows for it as well.
 
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader};
@@ -39,13 +41,19 @@ pub(super) enum RowsCare {
     Fill,
     /// Its place is queued, to be filled.
     QueueFiller,
+    /// A rows event without rows is sent in its place.
+    Blank,
 }
 
 /// A statement whose rows are being sent.
 #[derive(Debug, Default)]
 pub(super) struct RowStatement {
+    /// Whether the client takes nothing but rows events from a statement's first one to its last.
+    takes_rows_alone: bool,
     /// Tables whose rows are left out.
     left_out: Vec<u64>,
+    /// Whether other tables were mapped as well.
+    has_others: bool,
     queue: Vec<QueuedEvent>,
     /// Whether a rows event was sent for good that does not end the statement.
     is_open: bool,
@@ -58,6 +66,16 @@ fn table_and_flags(head: &[u8]) -> Option<(u64, u8)> {
 }
 
 impl RowStatement {
+    /// For a client that takes nothing but rows events from a statement's first one to its last, or for others.
+    pub(super) fn new(takes_rows_alone: bool) -> Self {
+        RowStatement { takes_rows_alone, ..RowStatement::default() }
+    }
+
+    /// The next statement begins.
+    fn reset(&mut self) {
+        *self = RowStatement::new(self.takes_rows_alone);
+    }
+
     /// Takes a table map: whether it is to be filled at once. If not, it is queued.
     pub(super) fn table_map(&mut self, frame: &EventFrame<'_>, is_chosen: bool) -> bool {
         self.passed_map(frame, is_chosen);
@@ -73,15 +91,16 @@ impl RowStatement {
 
     /// Takes a table map that the client has already.
     pub(super) fn passed_map(&mut self, frame: &EventFrame<'_>, is_chosen: bool) {
-        if let Some((table, _)) = table_and_flags(frame.body()).filter(|_| !is_chosen) {
-            self.left_out.push(table);
+        match table_and_flags(frame.body()) {
+            Some((table, _)) if !is_chosen => self.left_out.push(table),
+            _ => self.has_others |= is_chosen,
         }
     }
 
     /// Takes a rows event that the client has already.
     pub(super) fn passed_rows(&mut self, head: &[u8]) {
         if table_and_flags(head).is_some_and(|(_, flags)| flags & STATEMENT_END != 0) {
-            *self = RowStatement::default();
+            self.reset();
         }
     }
 
@@ -100,6 +119,13 @@ impl RowStatement {
         let Some((table, flags)) = table_and_flags(head) else { return Ok(RowsCare::Send) };
         let ends = flags & STATEMENT_END != 0;
         let is_left_out = self.left_out.contains(&table);
+        if self.takes_rows_alone && self.has_others {
+            ready.append(&mut self.queue);
+            if ends {
+                self.reset();
+            }
+            return Ok(if is_left_out { RowsCare::Blank } else { RowsCare::Send });
+        }
         if is_left_out && !ends {
             if self.queue.is_empty() {
                 return Ok(RowsCare::Fill);
@@ -112,7 +138,7 @@ impl RowStatement {
         }
         ready.append(&mut self.queue);
         if ends {
-            *self = RowStatement::default();
+            self.reset();
             return Ok(if is_left_out { RowsCare::Fill } else { RowsCare::Send });
         }
         if self.left_out.is_empty() {
@@ -136,7 +162,7 @@ impl RowStatement {
     /// The statement is over, with all of its rows events or without any.
     pub(super) fn end(&mut self, ready: &mut Vec<QueuedEvent>) {
         ready.append(&mut self.queue);
-        *self = RowStatement::default();
+        self.reset();
     }
 
     /// The event that ends the statement is left out.
@@ -197,7 +223,10 @@ mod tests {
     /// What a client is sent of a statement: `m` and `r` with the table's number for maps and rows, `!` after the last
     /// of a statement, `_` for each filler.
     fn sent(statement: &str, left_out: &[u8]) -> Result<String, String> {
-        let mut rows = RowStatement::default();
+        sent_to(RowStatement::default(), statement, left_out)
+    }
+
+    fn sent_to(mut rows: RowStatement, statement: &str, left_out: &[u8]) -> Result<String, String> {
         let (mut ready, mut all) = (Vec::new(), String::new());
         for word in statement.split(' ') {
             let table = word.as_bytes()[1] - b'0';
@@ -215,6 +244,7 @@ mod tests {
                 RowsCare::Send => all += &format!(" {word}"),
                 RowsCare::Fill => all += " _",
                 RowsCare::Hold => rows.hold(event),
+                RowsCare::Blank => all += if ends { " b!" } else { " b" },
                 RowsCare::QueueFiller => {}
             }
         }
@@ -260,6 +290,23 @@ mod tests {
         }
         let error = sent("m1 r1 m2 r2!", &[2]).unwrap_err();
         assert!(error.starts_with("a table that is left out appears after rows"), "{error}");
+    }
+
+    #[test]
+    fn a_client_that_takes_rows_alone_gets_rows_events_from_the_first_to_the_last() {
+        for (statement, expected) in [
+            ("m1 r1 r1!", "m1 r1 r1!"),
+            ("m2 r2 r2!", "_ _ _"),
+            ("m2 m1 r2 r1 r2 r1!", "_ m1 b r1 b r1!"),
+            ("m1 m2 r1 r2 r1 r2! m2 r2! m1 r1!", "m1 _ r1 b r1 b! _ _ m1 r1!"),
+            ("m1 m2 r2 r2!", "m1 _ b b!"),
+        ] {
+            assert_eq!(
+                sent_to(RowStatement::new(true), statement, &[2]),
+                Ok(expected.to_owned()),
+                "{statement}"
+            );
+        }
     }
 
     #[test]
