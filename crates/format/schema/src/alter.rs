@@ -111,8 +111,10 @@ pub(crate) enum AlterAction {
     },
     AddKey(KeyDefinition, Option<ForeignKey>),
     DropPrimaryKey,
-    /// DROP KEY, INDEX and CONSTRAINT.
+    /// DROP KEY and INDEX.
     DropKey(String),
+    /// DROP CONSTRAINT: a key, a foreign key or a check.
+    DropConstraint(String),
     DropForeignKey(String),
     RenameKey {
         from: String,
@@ -309,8 +311,11 @@ fn dropped(rest: &[Token]) -> Option<AlterAction> {
     if is_word(first, "PRIMARY") {
         return Some(AlterAction::DropPrimaryKey);
     }
-    if is_word(first, "KEY") || is_word(first, "INDEX") || is_word(first, "CONSTRAINT") {
+    if is_word(first, "KEY") || is_word(first, "INDEX") {
         return Some(AlterAction::DropKey(name_of(others.last()?)?));
+    }
+    if is_word(first, "CONSTRAINT") {
+        return Some(AlterAction::DropConstraint(name_of(others.last()?)?));
     }
     if is_word(first, "FOREIGN") {
         return Some(AlterAction::DropForeignKey(name_of(others.last()?)?));
@@ -432,7 +437,8 @@ impl DefinedTable {
         Some(table)
     }
 
-    fn alter_keys(&mut self, actions: &[AlterAction]) {
+    /// Does what these actions do to keys and foreign keys, whose columns they may have renamed.
+    pub(crate) fn alter_keys(&mut self, actions: &[AlterAction]) {
         // The server takes a dropped column out of keys; a unique key of fewer columns is another one.
         self.defined.retain_mut(|key| {
             let fates: Vec<_> = key.columns.iter().map(|name| AlterAction::fate(actions, name)).collect();
@@ -456,7 +462,7 @@ impl DefinedTable {
         for action in actions {
             match action {
                 AlterAction::DropPrimaryKey => self.defined.retain(|key| !key.is_primary),
-                AlterAction::DropKey(name) => {
+                AlterAction::DropKey(name) | AlterAction::DropConstraint(name) => {
                     let is_it = |key: &KeyDefinition| {
                         let of_columns = key.columns.first();
                         key.name.as_ref().or(of_columns).is_some_and(|own| own.eq_ignore_ascii_case(name))

@@ -46,8 +46,13 @@ impl ForeignKey {
         let rest = item.get(place + 2..)?;
         let begin = rest.iter().position(|token| *token == Token::LParen)?;
         let (columns, rest) = list(rest.get(begin..)?)?;
-        let name = own_name.unwrap_or_else(|| "without a name".to_owned());
+        let name = own_name.unwrap_or_else(|| UNNAMED.to_owned());
         Some(ForeignKey { name, columns, ..Self::reference(rest)? })
+    }
+
+    /// Whether the statement names it: otherwise the server did.
+    pub(crate) fn has_name(&self) -> bool {
+        !self.is_at_column && self.name != UNNAMED
     }
 
     /// The foreign key at a column; `None`: the column has none.
@@ -100,6 +105,9 @@ impl ForeignKey {
         })
     }
 }
+
+/// The name of a foreign key for which a statement has none.
+const UNNAMED: &str = "without a name";
 
 fn rule_of(tokens: &[Token], event: &str) -> ReferentialRule {
     let place = tokens.windows(2).position(|pair| is(pair.first(), "ON") && is(pair.last(), event));

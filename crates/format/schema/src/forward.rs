@@ -241,6 +241,7 @@ impl TableDefinitions {
             | AlterAction::AddKey(..)
             | AlterAction::DropPrimaryKey
             | AlterAction::DropKey(_)
+            | AlterAction::DropConstraint(_)
             | AlterAction::DropForeignKey(_)
             | AlterAction::RenameKey { .. }
             | AlterAction::RenameTable(..)

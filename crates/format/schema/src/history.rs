@@ -10,6 +10,7 @@
 //! other, and RENAME gives a version another name. If a change can't be followed, the answer is *unknown*,
 //! with the statement responsible. Nothing is guessed: a version that comes out differently from its two sides is unknown, too.
 
+mod lost_keys;
 mod since;
 
 use std::collections::{HashMap, HashSet};
@@ -19,11 +20,13 @@ use binlogz_binlog::event::{QueryEvent, StatusVariable};
 use sqlparser::tokenizer::Token;
 
 use crate::alter::{AlterAction, ColumnFate};
+use crate::foreign_key::ForeignKey;
 use crate::schema_file::SchemaFile;
 use crate::statement::{DdlStatement, NamedTable};
 use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::{TokenReader, is_same_name};
 
+pub use lost_keys::{LostForeignKeys, LostKeysTable, TableIdentity};
 pub use since::{NoTableWay, TableWay, WayColumn};
 
 /// A place in the logs: which of them it is, counted in their order, and the offset in it.
@@ -179,6 +182,8 @@ struct Succession {
 #[derive(Debug, Clone, Default)]
 struct Version {
     table: Option<DefinedTable>,
+    /// The foreign keys that its CREATE TABLE gave it, if one made it.
+    created_keys: Option<Vec<ForeignKey>>,
     /// The succession that ended it, as one of `successions`.
     next: Option<usize>,
     /// The statement that dropped it.
@@ -216,6 +221,8 @@ pub struct TableHistory {
     temporary: HashSet<HistoryName>,
     /// Names that CREATE TABLE IF NOT EXISTS gave to no table, if there was one.
     conditional: Vec<(TurnId, HistoryName)>,
+    /// Databases that weren't there before, and where each was made.
+    new_databases: Vec<(HistoryPlace, String)>,
     now: SchemaFile,
     /// The place at which the tables are those of now; `None`: the end.
     now_at: Option<HistoryPlace>,
@@ -300,7 +307,7 @@ impl TableHistory {
     /// Takes a statement, in the order of the logs.
     pub fn record(&mut self, statement: &RecordedStatement<'_>) {
         match StatementEffect::of(statement) {
-            StatementEffect::None => {}
+            StatementEffect::None => self.note_database(statement),
             StatementEffect::Unclear(words) => self.sweep(statement, Sweep::Unclear(words)),
             StatementEffect::Ddl(read) => self.take(statement, read),
         }
@@ -327,7 +334,9 @@ impl TableHistory {
                     self.conditional.push((turn, name.clone()));
                 }
                 if self.begin(&name, turn, is_conditional, replaces) {
-                    let version = Version { table: definition, made_by: Some(turn), ..Version::default() };
+                    let created_keys = definition.as_ref().map(|table| table.foreign_keys.clone());
+                    let made_by = Some(turn);
+                    let version = Version { table: definition, created_keys, made_by, ..Version::default() };
                     self.place(&name, turn, version);
                 }
             }

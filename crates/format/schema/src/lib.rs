@@ -26,8 +26,8 @@ pub use complete::{CompletedTable, CompletedTables, TablesOfLogs};
 pub use foreign_key::{ForeignKey, ReferentialRule};
 pub use forward::{TableByNow, TablesSoFar};
 pub use history::{
-    ColumnsNow, HistoryPlace, KeptColumn, NoTableWay, RecordedStatement, TableHistory, TableThen, TableWay,
-    TurningPoint, WayColumn,
+    ColumnsNow, HistoryPlace, KeptColumn, LostForeignKeys, LostKeysTable, NoTableWay, RecordedStatement,
+    TableHistory, TableIdentity, TableThen, TableWay, TurningPoint, WayColumn,
 };
 pub use schema_file::{SchemaFile, SchemaFileError};
 pub use table::{ColumnFacts, DefinedColumn, DefinedTable};

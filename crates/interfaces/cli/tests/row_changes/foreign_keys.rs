@@ -324,6 +324,66 @@ fn a_renamed_parent_is_followed_below_the_log() -> Result<()> {
     Ok(())
 }
 
+/// Tables of which `c` refers to `p`.
+const PARENT_AND_CHILD: &str = "CREATE TABLE p (id INT PRIMARY KEY, x INT); CREATE TABLE other (id INT PRIMARY KEY);
+    CREATE TABLE c (id INT PRIMARY KEY, p INT, CONSTRAINT cp FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE);
+    INSERT INTO p VALUES (1, 0), (2, 0), (3, 0); INSERT INTO c VALUES (10, 1), (20, 2), (30, 3)";
+
+/// A foreign key that a statement in the logs took away carried changes on before it: it is followed where its text is known, and named in
+/// any case.
+#[test]
+fn a_foreign_key_that_the_logs_took_away_is_named() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (delete, update) = ("DELETE FROM p WHERE id = 1", "UPDATE p SET x = 1 WHERE id = 1");
+    for (native, is_below) in [("ON", true), ("OFF", false)] {
+        let server = mysql.sandbox().option("innodb_native_foreign_keys", native).start()?;
+        let (folder, place) = (Folder::new(), place_of(&server));
+        // Whether the logs have the CREATE TABLE, and whether the statement is named of the child and of the parent.
+        for (is_text_known, change, statement, is_named) in [
+            (true, delete, "ALTER TABLE c DROP FOREIGN KEY cp", [true, true]),
+            (false, delete, "ALTER TABLE c DROP FOREIGN KEY cp", [true, true]),
+            (false, delete, "ALTER TABLE c DROP CONSTRAINT cp", [true, true]),
+            (true, delete, "DROP TABLE `c`", [true, true]),
+            (false, delete, "DROP TABLE `c`", [true, true]),
+            // Nothing was carried on, or not by a key that is gone.
+            (true, update, "ALTER TABLE c DROP FOREIGN KEY cp", [false, false]),
+            // Which table was the parent isn't known, but that it isn't a key of `p` that was changed.
+            (false, update, "ALTER TABLE c DROP FOREIGN KEY cp", [true, false]),
+            (true, delete, "DROP TABLE `other`", [false, false]),
+        ] {
+            let clear = "RESET BINARY LOGS AND GTIDS";
+            let [first, second] = if is_text_known { [clear, "DO 0"] } else { ["DO 0", clear] };
+            server.sql(&format!(
+                "DROP DATABASE IF EXISTS f; CREATE DATABASE f; USE f; {first}; {PARENT_AND_CHILD}; {second};
+                 INSERT INTO c VALUES (40, 2); {change}; {statement}; DELETE FROM p WHERE id = 3"
+            ))?;
+            let name = format!("{native}: {is_text_known}: {change}: {statement}");
+            for (command, is_named) in [
+                (&["rows", "f.c"][..], is_named[0]),
+                (&["undo", "--table", "f.c"], is_named[0]),
+                (&["undo", "--table", "f.p"], is_named[1]),
+                (&["redo", "--table", "f.p"], is_named[1]),
+            ] {
+                let account = ["--no-defaults", "--user=root", "--server", &place];
+                let ran = folder.run([command, &account].concat());
+                let is_of_statement =
+                    |line: &&str| line.contains("a statement took away") && line.contains(statement);
+                let lines: Vec<_> = ran.stderr.lines().filter(is_of_statement).collect();
+                let is_expected = is_named && is_below;
+                assert_eq!(lines.len(), usize::from(is_expected), "{name}: {command:?}: {}", ran.stderr);
+                if is_expected {
+                    assert_eq!(ran.code, Some(1), "{name}: {command:?}");
+                    assert!(lines[0].contains("with 1 row "), "{name}: {command:?}: {}", lines[0]);
+                    assert_eq!(lines[0].contains("aren't known"), !is_text_known, "{name}: {}", lines[0]);
+                } else if command[0] == "rows" && statement != "DROP TABLE `other`" {
+                    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{name}: {command:?}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Statements after the moment gave a parent another name or other places for its columns, or took a foreign key away.
 #[test]
 fn what_foreign_keys_of_the_moment_did_below_the_log_is_named_by_table_at() -> Result<()> {

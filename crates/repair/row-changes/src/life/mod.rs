@@ -213,7 +213,9 @@ impl<'o> Life<'o> {
     /// The foreign keys that changed rows below the log, line by line, once all logs are read.
     pub fn keys_below_notes(&self) -> Vec<String> {
         let keys = self.carrying;
-        keys.map(|keys| self.follower.carried.notes(keys, "shown")).unwrap_or_default()
+        let mut notes = keys.map(|keys| self.follower.carried.notes(keys, "shown")).unwrap_or_default();
+        notes.extend(keys.into_iter().flat_map(|keys| self.follower.carried.lost_notes(keys, "shown")));
+        notes
     }
 
     /// Reads a log, in the order of the logs. `false`: nothing after it is asked for.

@@ -1,15 +1,17 @@
 //! Which changes of parents foreign keys carried on below the log: rows of children changed with them, and no log has those changes.
 //!
-//! Nothing is followed here, so it isn't known whether there were such rows. That much is said, with the foreign key, how many rows of the
+//! They are those of now, and those that statements in the logs took away (`lost_keys`). Nothing is followed here, so it isn't known whether there were such rows. That much is said, with the foreign key, how many rows of the
 //! parent, and where the first is. The folder `cascade` finds the rows themselves.
 
 use std::collections::BTreeMap;
 
 use binlogz_binlog::event::FormatDescription;
-use binlogz_binlog::row::{CellContent, Row, RowImage};
+use binlogz_binlog::row::Row;
 use binlogz_figures::counted;
-use binlogz_schema::{HistoryPlace, ReferentialRule, SchemaFile, TableHistory};
+use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory};
 
+use super::changed_cells::may_differ;
+use super::lost_keys::{AskedRows, LostKey};
 use super::shortened::shortened;
 use crate::choose::{Direction, Operation};
 use crate::table::WrittenTable;
@@ -135,6 +137,10 @@ pub struct CarryingKeys<'h> {
     /// The tables that are chosen, or none for all.
     tables: Vec<(String, String)>,
     is_shown_only: bool,
+    /// Whether the server carries changes on by these keys again, or somebody else looks after what they did.
+    are_minded: bool,
+    /// Keys that statements in the logs took away.
+    lost: Vec<LostKey>,
     /// Which table had which name when.
     history: Option<&'h TableHistory>,
     /// Keys that can't be followed through the logs, line by line.
@@ -144,13 +150,9 @@ pub struct CarryingKeys<'h> {
 }
 
 impl<'h> CarryingKeys<'h> {
-    /// The foreign keys of these tables and, where changes are taken back, those that refer to them; all if there are no tables. `None`:
-    /// there is no such key. `direction` is `None` where changes are only shown.
-    pub fn new(
-        schema: &SchemaFile,
-        tables: &[(String, String)],
-        direction: Option<Direction>,
-    ) -> Option<Self> {
+    /// The foreign keys of these tables and, where changes are taken back, those that refer to them; all if there are no tables. There may
+    /// be none. `direction` is `None` where changes are only shown. Where they are made again, the server carries them on again.
+    pub fn new(schema: &SchemaFile, tables: &[(String, String)], direction: Option<Direction>) -> Self {
         let mut keys = Vec::new();
         for (database, table, key) in schema.foreign_keys() {
             if (key.on_delete, key.on_update) == (ReferentialRule::Refuse, ReferentialRule::Refuse) {
@@ -184,21 +186,34 @@ impl<'h> CarryingKeys<'h> {
             all: keys,
             tables: tables.to_vec(),
             is_shown_only: direction.is_none(),
+            are_minded: direction == Some(Direction::Redo),
+            lost: Vec::new(),
             history: None,
             unclear: Vec::new(),
             undoes: direction == Some(Direction::Undo),
         };
         carrying.choose();
-        (!carrying.all.is_empty()).then_some(carrying)
+        carrying
+    }
+
+    /// Leaves what the keys of the schema did to others: only keys that statements in the logs took away are named.
+    #[must_use]
+    pub fn of_dropped_alone(mut self) -> Self {
+        self.are_minded = true;
+        self.choose();
+        self
     }
 
     /// Finds the keys that matter for the tables chosen.
     fn choose(&mut self) {
-        let above = CarryingKey::tables_above(&self.all, &self.tables);
+        let parents = self.lost.iter().flat_map(LostKey::parents_of_chosen).cloned();
+        let tables: Vec<_> = self.tables.iter().cloned().chain(parents).collect();
+        let above = CarryingKey::tables_above(&self.all, &tables);
         for key in &mut self.all {
-            key.matters = self.tables.is_empty()
+            let leads_to_chosen = self.tables.is_empty()
                 || above.contains(&key.child)
                 || !self.is_shown_only && key.refers_to_any(&self.tables);
+            key.matters = leads_to_chosen && !self.are_minded;
         }
     }
 
@@ -207,7 +222,32 @@ impl<'h> CarryingKeys<'h> {
         (0..).zip(&self.all).filter(|(_, key)| key.matters)
     }
 
-    /// The same keys under the names that their tables had at each place of the logs. `None`: the names were always those of now.
+    /// The keys that statements took away, by number: after those of now.
+    fn numbered_lost(&self) -> impl Iterator<Item = (u32, &LostKey)> {
+        (self.all.len() as u32..).zip(&self.lost)
+    }
+
+    /// The keys that statements in the logs took away and that matter for the tables chosen.
+    fn lost_in(&self, history: &TableHistory) -> Vec<LostKey> {
+        let above = CarryingKey::tables_above(&self.all, &self.tables);
+        let leads = |key: &CarryingKey| !self.tables.is_empty() && above.contains(&key.child);
+        let is_above = |database: &str, table: &str| {
+            let mut leading = self.all.iter().filter(|key| leads(key));
+            leading.any(|key| key.may_refer_to(database.as_bytes(), table.as_bytes()))
+        };
+        let is_known = |database: &str, table: &str, name: &str| {
+            let is_it = |key: &CarryingKey| {
+                key.name.eq_ignore_ascii_case(name) && key.child.is(database.as_bytes(), table.as_bytes())
+            };
+            self.all.iter().any(is_it) && !history.adds_foreign_key(name)
+        };
+        let asked =
+            AskedRows { tables: &self.tables, is_shown_only: self.is_shown_only, is_above: &is_above };
+        LostKey::all(history, asked, &is_known)
+    }
+
+    /// The same keys under the names that their tables had at each place of the logs, and those that statements took away. `None`: the keys
+    /// and the names were always those of now.
     #[must_use]
     pub fn through<'t>(&self, history: &'t TableHistory) -> Option<CarryingKeys<'t>>
     where
@@ -215,8 +255,10 @@ impl<'h> CarryingKeys<'h> {
     {
         let mut keys: CarryingKeys<'t> = self.clone();
         let unclear = keys.all.iter_mut().map(|key| key.follow(history)).collect::<Vec<_>>();
+        keys.lost = keys.lost_in(history);
         let has_earlier = |key: &CarryingKey| key.earlier_children.len() + key.earlier_parents.len() > 0;
-        if !keys.all.iter().any(has_earlier) && unclear.iter().all(Vec::is_empty) {
+        let is_as_now = !keys.all.iter().any(has_earlier) && unclear.iter().all(Vec::is_empty);
+        if is_as_now && keys.lost.is_empty() {
             return None;
         }
         keys.choose();
@@ -228,15 +270,19 @@ impl<'h> CarryingKeys<'h> {
 
     /// Whether one of them refers to this table, or to one that had its name.
     pub fn has_parent(&self, database: &[u8], table: &[u8]) -> bool {
+        let is_chosen =
+            |(own, name): &(String, String)| own.as_bytes() == database && name.as_bytes() == table;
+        let is_asked = self.tables.is_empty() || self.tables.iter().any(is_chosen);
         self.numbered().any(|(_, key)| key.may_refer_to(database, table))
+            || self.lost.iter().any(|key| key.may_refer_to(database, table, is_asked))
     }
 
     /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log, at a place.
-    /// `source` wrote the log.
+    /// `source` wrote the log; `told` is the table as a schema has it.
     pub(crate) fn carrying<'k>(
         &'k self,
         (source, place): (&FormatDescription, HistoryPlace),
-        table: &'k WrittenTable,
+        (table, told): (&'k WrittenTable, Option<&'k DefinedTable>),
         operation: Operation,
         row: &'k Row<'_, '_>,
         is_row_chosen: bool,
@@ -255,9 +301,12 @@ impl<'h> CarryingKeys<'h> {
         };
         let name = (&*table.schema.database, &*table.schema.table);
         let at = self.history.map(|history| (history, place));
-        self.numbered()
-            .filter(move |(_, key)| carries(key) && key.refers_to(name, at))
-            .map(|(number, _)| number)
+        let of_now = self.numbered().filter(move |(_, key)| carries(key) && key.refers_to(name, at));
+        let lost = at.into_iter().flat_map(move |at| {
+            self.numbered_lost()
+                .filter(move |(_, key)| key.carries(at, (table, told), operation, row, is_row_chosen))
+        });
+        of_now.map(|(number, _)| number).chain(lost.map(|(number, _)| number))
     }
 }
 
@@ -266,34 +315,22 @@ fn has_keys_at_columns(source: &FormatDescription) -> bool {
     source.is_mariadb() || source.server_version_number() >= 90_000
 }
 
-/// Whether an UPDATE may have changed a column: it did, or which column it is isn't known.
-fn may_differ(table: &WrittenTable, row: &Row<'_, '_>, column: &str) -> bool {
-    let is_it = |name: &Vec<u8>| String::from_utf8_lossy(name).eq_ignore_ascii_case(column);
-    let mut columns = table.columns.iter();
-    let Some(column) = columns.find(|own| own.name.as_ref().is_some_and(is_it)) else { return true };
-    match (content(row.before, column.index), content(row.after, column.index)) {
-        (Some(before), Some(after)) => before != after,
-        // It was given a value, and the log doesn't have the old one.
-        (None, Some(_)) => true,
-        // An UPDATE logs every column that it changes.
-        (_, None) => false,
-    }
-}
-
-/// What an image has in a column; `None`: there is no image, or it lacks the column.
-pub(crate) fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
-    Some(image?.cell(index)?.content)
-}
-
 /// Changes that were carried on: how many rows of the parent, and where the first is; by key.
 #[derive(Debug, Default)]
 pub(crate) struct CarriedChanges {
     counts: BTreeMap<u32, (u64, String)>,
     /// Those of the open transaction.
     open: BTreeMap<u32, (u64, String)>,
+    /// The logs, in their order.
+    logs: Vec<String>,
 }
 
 impl CarriedChanges {
+    /// A log begins.
+    pub(super) fn begin_log(&mut self, name: &str) {
+        self.logs.push(name.to_owned());
+    }
+
     /// A row that a key carried on, in the open transaction.
     pub(crate) fn add(&mut self, key: u32, place: impl FnOnce() -> String) {
         self.open.entry(key).or_insert_with(|| (0, place())).0 += 1;
@@ -308,7 +345,7 @@ impl CarriedChanges {
         }
     }
 
-    /// A line for each key; `verb` is what isn't done with the children.
+    /// A line for each key of now; `verb` is what isn't done with the children.
     pub(crate) fn notes(&self, keys: &CarryingKeys<'_>, verb: &str) -> Vec<String> {
         let numbered = self.counts.iter();
         let line = |(number, (count, place)): (&u32, &(u64, String))| {
@@ -321,4 +358,34 @@ impl CarriedChanges {
         };
         numbered.filter_map(line).chain(keys.unclear.iter().cloned()).collect()
     }
+
+    /// A line for each key that a statement took away; of those that aren't known a bounded number.
+    pub(crate) fn lost_notes(&self, keys: &CarryingKeys<'_>, verb: &str) -> Vec<String> {
+        let (mut lines, mut unknown) = (Vec::new(), Vec::new());
+        for (number, (count, place)) in &self.counts {
+            let number = (*number as usize).checked_sub(keys.all.len());
+            let Some(key) = number.and_then(|number| keys.lost.get(number)) else { continue };
+            let log = usize::try_from(key.log()).ok().and_then(|log| self.logs.get(log.checked_sub(1)?));
+            let (shown, rows) = (key.shown(log.map_or("", String::as_str)), counted(*count, "rows"));
+            match key.is_known() {
+                true => lines.push(format!(
+                    "{shown}: rows of {} that the server changed with {rows} of the table that it referred to are in no log, so they aren't \
+                     {verb}; the first is {place}",
+                    key.child()
+                )),
+                false => unknown.push(format!(
+                    "{shown}: rows that the server changed with {rows} before it may be in no log, and so not {verb}; the first is {place}"
+                )),
+            }
+        }
+        let more = unknown.len().saturating_sub(UNKNOWN_MAX) as u64;
+        lines.extend(unknown.into_iter().take(UNKNOWN_MAX));
+        if more > 0 {
+            lines.push(format!("the same holds for {} of these logs", counted(more, "more statements")));
+        }
+        lines
+    }
 }
+
+/// The most lines about keys that aren't known.
+const UNKNOWN_MAX: usize = 5;

@@ -229,6 +229,7 @@ impl<L: ChoiceListener> Follower<L> {
         self.log_number += 1;
         self.range = range;
         self.order.begin_log(name);
+        self.carried.begin_log(name);
     }
 
     /// Transactions that the coming log holds, though they may not be seen.

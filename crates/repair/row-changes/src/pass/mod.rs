@@ -9,7 +9,9 @@
 //! A batch's records may be many times its size, so beyond a bound they go to a temporary file.
 
 mod carried;
+mod changed_cells;
 mod follow;
+mod lost_keys;
 mod order;
 mod shortened;
 mod targets;
@@ -27,7 +29,7 @@ use binlogz_schema::{SchemaFile, TableHistory};
 use crate::choose::{ConditionError, Range, RowSelection};
 
 pub use carried::CarryingKeys;
-pub(crate) use carried::content;
+pub(crate) use changed_cells::content;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end,
 };

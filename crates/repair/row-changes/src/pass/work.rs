@@ -392,6 +392,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let operation = Operation::of(rows.kind());
         let written_at = HistoryPlace { log: self.log_number, offset: event.position.offset };
         let table = written_table(schema, (self.schema, self.history), written_at);
+        let told = self.schema.and_then(|file| file.table(&schema.database, &schema.table));
         let is_chosen = self.selection.has_operation(operation)
             && self.selection.has_table(&schema.database, &schema.table);
         let mut decoded = match self.decoder.rows(schema, rows) {
@@ -405,9 +406,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
             let choice = choice_of(self.selection, self.renderer, &table, &row);
             let is_row_chosen = is_chosen && matches!(choice?, RowChoice::Chosen);
-            for key in
-                keys.carrying((&event.log.description, written_at), &table, operation, &row, is_row_chosen)
-            {
+            for key in keys.carrying(
+                (&event.log.description, written_at),
+                (&table, told),
+                operation,
+                &row,
+                is_row_chosen,
+            ) {
                 BatchRecord::Carried(key, offset, inside).put(records)?;
             }
         }

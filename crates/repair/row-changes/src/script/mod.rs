@@ -237,16 +237,27 @@ impl<'o> Script<'o> {
     /// The foreign keys that changed rows below the log which aren't taken back, line by line, once all logs are read.
     pub fn keys_below_notes(&self) -> Vec<String> {
         let keys = self.carrying;
-        keys.map(|keys| self.follower.carried.notes(keys, "undone")).unwrap_or_default()
+        keys.map(|keys| self.follower.carried.notes(keys, self.verb())).unwrap_or_default()
+    }
+
+    /// The foreign keys that statements in the logs took away after they had changed rows below the log, line by line, once all logs are
+    /// read.
+    pub fn lost_keys_notes(&self) -> Vec<String> {
+        let keys = self.carrying;
+        keys.map(|keys| self.follower.carried.lost_notes(keys, self.verb())).unwrap_or_default()
     }
 
     /// Names the rows of other tables that the statements of the chosen rows changed too, once all logs are read.
     pub fn changed_together_note(&self) -> Option<String> {
-        let verb = match self.direction {
+        self.follower.together.note(self.verb())
+    }
+
+    /// The verb for rows, in notes.
+    fn verb(&self) -> &'static str {
+        match self.direction {
             Direction::Undo => "undone",
             Direction::Redo => "redone",
-        };
-        self.follower.together.note(verb)
+        }
     }
 
     /// The cascades that can't be taken back, line by line, once all logs are read.

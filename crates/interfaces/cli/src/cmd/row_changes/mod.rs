@@ -25,7 +25,10 @@ use std::num::NonZeroUsize;
 
 use binlogz_figures::counted;
 use binlogz_print::met::UnmetRequest;
-use binlogz_row_changes::{Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary};
+use binlogz_row_changes::{
+    CarryingKeys, Direction, Error, Range, RowSelection, Script, ScriptForm, ScriptSummary,
+};
+use binlogz_schema::SchemaFile;
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
@@ -191,12 +194,21 @@ impl ScriptArgs {
         let families = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), families.is_some())?;
         let keyring = self.keyring.open()?;
-        let below = match direction == Direction::Undo && families.is_none() {
-            true => {
-                let of = (described.as_ref(), &*selection.tables);
-                self.schema.carrying_keys(of, Some(direction), &options, servers)?
+        let tables = &*selection.tables;
+        let below = match (direction, &families) {
+            (Direction::Undo, None) => {
+                self.schema.carrying_keys((described.as_ref(), tables), Some(direction), &options, servers)?
             }
-            false => Ok(None),
+            (_, Some((families, _))) => {
+                Ok(Some(CarryingKeys::new(families, tables, Some(direction)).of_dropped_alone()))
+            }
+            (Direction::Redo, None) => {
+                // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
+                let without_table = SchemaFile::default();
+                let fallback = log_server.as_ref().map(|_| &without_table);
+                let schema = described.as_ref().or(fallback);
+                Ok(schema.map(|schema| CarryingKeys::new(schema, tables, Some(direction))))
+            }
         };
         let (is_applied, is_given) = (apply_to.is_some(), self.schema.is_given());
         let mut later_logs = Vec::new();
@@ -252,6 +264,8 @@ fn name_doubts(script: &Script<'_>, unknown: Option<&String>) -> Exit {
     let mut below = script.keys_below_notes();
     below.extend(unknown.cloned());
     below.iter().for_each(|note| complain(&format!("{note}; --cascades takes them back")));
+    let lost = script.lost_keys_notes();
+    lost.iter().for_each(|note| complain(note));
     let together = script.changed_together_note();
     together.iter().for_each(|note| complain(&format!("{note}; without --table they are chosen too")));
     let cascades = script.cascade_notes();
@@ -260,6 +274,7 @@ fn name_doubts(script: &Script<'_>, unknown: Option<&String>) -> Exit {
     let is_certain = condition.is_empty()
         && elsewhere.is_none()
         && below.is_empty()
+        && lost.is_empty()
         && together.is_none()
         && cascades.is_empty();
     if is_certain { Exit::Done } else { Exit::Negative }

@@ -90,14 +90,19 @@ impl RowsCommand {
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
-        let all_history = match &schema {
+        let of = (schema.as_ref(), &*selection.tables);
+        let below = self.schema.carrying_keys(of, None, &options, (None, log_server.as_ref()))?;
+        let keys_now = below.as_ref().ok().and_then(Option::as_ref);
+        // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
+        let without_table = SchemaFile::default();
+        let all_history = match schema.as_ref().or(keys_now.map(|_| &without_table)) {
             Some(schema) if logs.iter().all(|log| !log.is_pipe()) => {
                 self.history(&logs, schema, &selection, keyring.as_ref())?
             }
             _ => None,
         };
-        let history =
-            all_history.as_ref().filter(|(_, touches_chosen)| *touches_chosen).map(|(history, _)| history);
+        let touching = all_history.as_ref().filter(|(_, touches_chosen)| *touches_chosen && schema.is_some());
+        let history = touching.map(|(history, _)| history);
         let format = match self.format {
             FormatArg::Text => LifeFormat::Text,
             FormatArg::Json => LifeFormat::Json,
@@ -105,9 +110,6 @@ impl RowsCommand {
         };
         let writing = |error: io::Error| CommandFailure::writing(&"standard output", &error);
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
-        let of = (schema.as_ref(), &*selection.tables);
-        let below = self.schema.carrying_keys(of, None, &options, (None, log_server.as_ref()))?;
-        let keys_now = below.as_ref().ok().and_then(Option::as_ref);
         let keys_then =
             keys_now.zip(all_history.as_ref()).and_then(|(keys, (history, _))| keys.through(history));
         let keys_below = keys_then.as_ref().or(keys_now);

@@ -85,8 +85,8 @@ impl SchemaArg {
         }
     }
 
-    /// The foreign keys that may have changed rows of these tables, or others with them, below the log, as far as a schema tells; `Err`: why
-    /// it doesn't. `direction` is `None` where changes are only shown.
+    /// The foreign keys that may have changed rows of these tables, or others with them, below the log, as far as a schema tells; `None`: there
+    /// is none; `Err`: why it doesn't. `direction` is `None` where changes are only shown.
     pub(super) fn carrying_keys(
         &self,
         (schema, tables): (Option<&SchemaFile>, &[(String, String)]),
@@ -95,13 +95,13 @@ impl SchemaArg {
         servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
     ) -> Result<std::result::Result<Option<CarryingKeys<'static>>, String>> {
         let keys = |schema: &SchemaFile| CarryingKeys::new(schema, tables, direction);
-        let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.and_then(keys))) };
+        let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.map(keys))) };
         Ok(match server_schema(&connect, ServerTables::Families) {
-            Err(ServerSchemaError::NoTables { .. }) => Ok(None),
+            Err(ServerSchemaError::NoTables { .. }) => Ok(Some(keys(&SchemaFile::default()))),
             Err(ServerSchemaError::Denied { server, table, refusal }) => Err(format!(
                 "{server}: {refusal}: the foreign keys of {table} aren't known, so what they changed below the log isn't either"
             )),
-            described => Ok(keys(&parsed(&connect, described)?)),
+            described => Ok(Some(keys(&parsed(&connect, described)?))),
         })
     }
 

@@ -1,0 +1,29 @@
+//! Single columns of a row's images, before and after its change.
+
+use binlogz_binlog::row::{CellContent, Row, RowImage};
+
+use crate::table::WrittenTable;
+
+/// Whether an UPDATE may have changed a column of this name: it did, or which column it is isn't known.
+pub(super) fn may_differ(table: &WrittenTable, row: &Row<'_, '_>, column: &str) -> bool {
+    let is_it = |name: &Vec<u8>| String::from_utf8_lossy(name).eq_ignore_ascii_case(column);
+    let mut columns = table.columns.iter();
+    let column = columns.find(|own| own.name.as_ref().is_some_and(is_it));
+    column.is_none_or(|column| differs(row, column.index))
+}
+
+/// Whether an UPDATE changed the column at a place, or may have.
+pub(super) fn differs(row: &Row<'_, '_>, index: usize) -> bool {
+    match (content(row.before, index), content(row.after, index)) {
+        (Some(before), Some(after)) => before != after,
+        // It was given a value, and the log doesn't have the old one.
+        (None, Some(_)) => true,
+        // An UPDATE logs every column that it changes.
+        (_, None) => false,
+    }
+}
+
+/// What an image has in a column; `None`: there is no image, or it lacks the column.
+pub(crate) fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
+    Some(image?.cell(index)?.content)
+}
