@@ -27,7 +27,7 @@ use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
 use crate::pass::{
     Error, FollowedTransaction, HistoryUse, RebuiltColumns, Renderer, RowRendering, StatementWords,
-    TransactionEnding, lacks_columns, written_table,
+    TransactionEnding, lacks_columns, row_digest, written_table,
 };
 use crate::record::{ImageCells, RowImages, cell_bytes, read_cells, schema_of_kept};
 use crate::table::{Structure, WrittenTable};
@@ -424,6 +424,29 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         }))
     }
 
+    /// The digests of the row of the last image before and after its change, if it is of this table, which has no key: of all columns, where
+    /// they are known.
+    pub(crate) fn keyless_digests(
+        &self,
+        digests: &Digests,
+        (database, table): &(String, String),
+    ) -> Option<Vec<u128>> {
+        let is_it = |layout: &&ImageLayout| layout.key.is_none() && layout.is_of(database, table);
+        let (row, layout) = (self.row.as_ref()?, self.layout.as_ref().filter(is_it)?);
+        let before = row.before.as_ref().and_then(|bytes| read_cells(bytes).ok());
+        let mut after = row.after.as_ref().and_then(|bytes| read_cells(bytes).ok());
+        if let (Some(after), Some(before)) = (&mut after, &before) {
+            overlay(after, before);
+        }
+        let mut both: Vec<u128> = [before, after]
+            .into_iter()
+            .flatten()
+            .filter_map(|cells| Some(row_digest(digests, &layout.written.schema, &values_of(&cells)?)))
+            .collect();
+        both.dedup();
+        Some(both)
+    }
+
     /// Whether the row of the last image meets a condition, with the columns that are known, if it is of this table. `None`: it has no
     /// more than its images. An error says why a column isn't known.
     pub(crate) fn meets(
@@ -526,6 +549,16 @@ fn logged_columns(cells: &Option<ImageCells<'_>>) -> Vec<bool> {
     let is_whole =
         |cell: &Option<CellContent<'_>>| cell.is_some_and(|cell| !matches!(cell, CellContent::JsonDiffs(_)));
     cells.iter().flatten().map(is_whole).collect()
+}
+
+/// The values of an image that has all columns; `None`: it lacks some.
+fn values_of<'a>(cells: &ImageCells<'a>) -> Option<Vec<Option<&'a [u8]>>> {
+    let value = |cell: &Option<CellContent<'a>>| match (*cell)? {
+        CellContent::Null => Some(None),
+        CellContent::Value(bytes) => Some(Some(bytes)),
+        CellContent::JsonDiffs(_) => None,
+    };
+    cells.iter().map(value).collect()
 }
 
 /// The documents that differences make of those in the image before, for each column.

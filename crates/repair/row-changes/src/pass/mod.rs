@@ -39,7 +39,7 @@ pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
 pub(crate) use work::{
     FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, digests_of, lacks_columns,
-    written_table,
+    row_digest, written_table,
 };
 
 /// Memory for the records of all batches under way.

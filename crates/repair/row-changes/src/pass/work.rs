@@ -699,12 +699,17 @@ pub(crate) fn digests_of(digests: &Digests, table: &WrittenTable, row: &Row<'_, 
                 CellContent::JsonDiffs(_) => None,
             })
             .collect();
-        Some(digests.of((&table.schema.database, &table.schema.table, cells?)))
+        Some(row_digest(digests, &table.schema, &cells?))
     };
     let mut both: Vec<u128> =
         [digest([row.before, None]), digest([row.after, row.before])].into_iter().flatten().collect();
     both.dedup();
     both
+}
+
+/// The digest of a row by these columns; `None` is NULL.
+pub(crate) fn row_digest(digests: &Digests, table: &TableSchema, columns: &[Option<&[u8]>]) -> u128 {
+    digests.of((&table.database, &table.table, columns))
 }
 
 impl From<binlogz_binlog::Error> for Error {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::mem;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_figures::moment;
@@ -14,6 +15,7 @@ use super::later::LaterChanges;
 use super::repeated::{ChangeNumber, RepeatedChanges};
 use crate::cascade::{Cascades, row_place};
 use crate::choose::{Condition, Direction, RowSelection};
+use crate::digest::Digests;
 use crate::images::{ImageRebuilder, RebuiltRow};
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, StatementAt, StatementWords,
@@ -138,6 +140,8 @@ pub(super) struct ScriptCollector<'o> {
     is_lacking: bool,
     /// The rows of tables with such rows, followed from the beginning of the logs.
     pub(super) images: Option<ImageRebuilder<'o, Rows>>,
+    /// Of rows' keys, where changes are looked for that came later.
+    pub(super) digests: Option<Arc<Digests>>,
     /// The statements that were read.
     pub(super) history: TableHistory,
     /// Whether statements may be missing between those that were read.
@@ -193,6 +197,7 @@ impl<'o> ScriptCollector<'o> {
             lacking: FollowedTables::new(),
             is_lacking: false,
             images: None,
+            digests: None,
             history: TableHistory::default(),
             has_gaps: false,
             is_cut_off: false,
@@ -576,7 +581,12 @@ impl ChoiceListener for ScriptCollector<'_> {
                 }
                 self.change = repeated.take(transaction, keys, is_chosen);
             }
-            None => self.collected.later.take(transaction, keys, is_chosen),
+            None => {
+                let images = self.images.as_ref().zip(self.digests.as_ref());
+                let whole =
+                    images.and_then(|(images, digests)| images.keyless_digests(digests, &keys.table.names()));
+                self.collected.later.take(transaction, keys, whole.as_deref(), is_chosen);
+            }
         }
     }
 

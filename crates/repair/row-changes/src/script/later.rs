@@ -1,5 +1,5 @@
 //! Changes of chosen rows that came later and weren't chosen: a script that takes the chosen ones back would lose them, or not
-//! find its rows. Rows are known by their keys; those of tables without one, by all their columns.
+//! find its rows. Rows are known by their keys; those of tables without one, by all their columns, also those that their images lack.
 
 use std::collections::HashSet;
 
@@ -37,17 +37,24 @@ struct LaterChange {
 }
 
 impl LaterChanges {
-    /// A change of a row has passed, chosen or not.
-    pub(super) fn take(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {
+    /// A change of a row has passed, chosen or not. `whole` has its digests where they are of columns that its images lack.
+    pub(super) fn take(
+        &mut self,
+        transaction: &FollowedTransaction,
+        keys: &RowKeys<'_>,
+        whole: Option<&[u128]>,
+        is_chosen: bool,
+    ) {
+        let mut digests = whole.unwrap_or(&keys.digests).iter();
         if is_chosen {
-            for key in &keys.digests {
+            for key in digests {
                 if self.chosen.len() < KEYS_MAX {
                     self.chosen.insert(*key);
                 } else {
                     self.is_full |= !self.chosen.contains(key);
                 }
             }
-        } else if keys.digests.iter().any(|key| self.chosen.contains(key)) {
+        } else if digests.any(|key| self.chosen.contains(key)) {
             self.name(transaction, &keys.table.shown());
         } else if self.is_full {
             self.unknown += 1;

@@ -127,7 +127,8 @@ impl<'o> Script<'o> {
             ScriptForm::Apply => true,
             ScriptForm::Log => false,
         };
-        let digests = looks_for_later.then(Arc::default);
+        let digests: Option<Arc<Digests>> = looks_for_later.then(Arc::default);
+        follower.listener.digests.clone_from(&digests);
         Script {
             selection,
             schema,
