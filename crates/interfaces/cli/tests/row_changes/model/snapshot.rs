@@ -27,6 +27,36 @@ pub(super) struct TableRows {
     pub(super) rows: Vec<Vec<String>>,
 }
 
+impl TableRows {
+    /// Leaves a column out of comparisons.
+    pub(super) fn forget(&mut self, column: &str) {
+        if let Some(place) = self.columns.iter().position(|own| own == column) {
+            self.columns.remove(place);
+            self.types.remove(place);
+            self.comparable.remove(place);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(place)));
+        }
+    }
+}
+
+/// The columns, by table and name, whose values follow the key of a table by ON UPDATE CASCADE.
+pub(super) fn following_columns(
+    server: &SandboxServer,
+    database: &str,
+    table: &str,
+) -> Result<Vec<(String, String)>> {
+    let text = server.sql(&format!(
+        "SELECT k.table_name, k.column_name FROM information_schema.key_column_usage k JOIN information_schema.referential_constraints r \
+         USING (constraint_schema, constraint_name, table_name) WHERE constraint_schema = '{database}' AND r.referenced_table_name = '{table}' \
+         AND r.update_rule = 'CASCADE'"
+    ))?;
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(table, column)| (table.into(), column.into()))
+        .collect())
+}
+
 pub(super) fn live_tables(server: &SandboxServer, database: &str) -> Result<LiveTables> {
     let text = server.sql(&format!(
         "SELECT table_name, column_name, data_type, column_type, extra LIKE '%GENERATED' AND extra NOT LIKE 'DEFAULT%' FROM information_schema.columns \
