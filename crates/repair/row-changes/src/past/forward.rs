@@ -1,7 +1,7 @@
 //! A table as it was at a moment, worked out forward from a dump: for each key that was changed between the dump and the
 //! moment, the row after its last change.
 //!
-//! For each row change, a worker writes the rows that it leaves as records (see `key_record.rs`). The key in them is, of each of
+//! For each row change, a worker writes the rows that it leaves as records (see `record/touch.rs`). The key in them is, of each of
 //! its values, the size (u32) and the bytes, as `dump.rs` reads literals.
 
 use std::collections::HashMap;
