@@ -48,6 +48,16 @@ impl<T> Fact<T> {
         }
     }
 
+    /// What is read out of the answer; one that can't be read counts as refused.
+    pub(crate) fn read<U>(self, read: impl FnOnce(T) -> Result<U, String>) -> Fact<U> {
+        match self.map(read) {
+            Fact::Known(Ok(value)) => Fact::Known(value),
+            Fact::Known(Err(why)) | Fact::Refused(why) => Fact::Refused(why),
+            Fact::NotGranted(grant) => Fact::NotGranted(grant),
+            Fact::Absent => Fact::Absent,
+        }
+    }
+
     /// This answer or, if the server has no such thing, that of `other`.
     pub(crate) fn or_if_absent<E>(self, other: impl FnOnce() -> Result<Self, E>) -> Result<Self, E> {
         match self {
@@ -62,6 +72,11 @@ impl<T> Fact<T> {
 pub(crate) struct TextRow(Vec<Option<String>>);
 
 impl TextRow {
+    #[cfg(test)]
+    pub(crate) fn of(texts: &[Option<&str>]) -> TextRow {
+        TextRow(texts.iter().map(|text| text.map(str::to_owned)).collect())
+    }
+
     pub(crate) fn get(&self, column: usize) -> Option<&str> {
         self.0.get(column)?.as_deref()
     }
@@ -72,6 +87,14 @@ impl TextRow {
 
     pub(crate) fn number(&self, column: usize) -> Option<u64> {
         self.get(column)?.parse().ok()
+    }
+
+    /// The number in a column. What is none is told with the column's name.
+    pub(crate) fn counter(&self, column: usize, name: &str) -> Result<u64, String> {
+        self.number(column).ok_or_else(|| match self.get(column) {
+            Some(text) => format!("{name} is '{text}', expected a number"),
+            None => format!("{name} is NULL, expected a number"),
+        })
     }
 }
 

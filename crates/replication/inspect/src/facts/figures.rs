@@ -42,18 +42,19 @@ pub(super) fn statistics(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<LogStat
          FROM performance_schema.binary_log_transaction_compression_stats",
         "SELECT ON performance_schema.binary_log_transaction_compression_stats",
     )?;
-    Ok(rows.map(|rows| {
-        let statistics = |row: &TextRow| LogStatistics {
-            log: row.text(0),
-            compression: row.text(1),
-            transactions: row.number(2).unwrap_or_default(),
-            compressed_bytes: row.number(3).unwrap_or_default(),
-            uncompressed_bytes: row.number(4).unwrap_or_default(),
-            last_transaction: row.text(5),
-            last_timestamp: row.text(6),
-        };
-        rows.iter().map(statistics).collect()
-    }))
+    Ok(rows.read(|rows| rows.iter().map(log_statistics).collect()))
+}
+
+fn log_statistics(row: &TextRow) -> Result<LogStatistics, String> {
+    Ok(LogStatistics {
+        log: row.text(0),
+        compression: row.text(1),
+        transactions: row.counter(2, "TRANSACTION_COUNTER")?,
+        compressed_bytes: row.counter(3, "COMPRESSED_BYTES_COUNTER")?,
+        uncompressed_bytes: row.counter(4, "UNCOMPRESSED_BYTES_COUNTER")?,
+        last_transaction: row.text(5),
+        last_timestamp: row.text(6),
+    })
 }
 
 pub(super) fn stages(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<CompressionStage>>, Error> {
@@ -66,15 +67,16 @@ pub(super) fn stages(asker: &mut ServerAsker<'_>) -> Result<Fact<Vec<Compression
          OR i.NAME LIKE 'stage/sql/Decompressing transaction changes%' ORDER BY i.NAME",
         "SELECT ON performance_schema.*",
     )?;
-    Ok(rows.map(|rows| {
-        let stage = |row: &TextRow| CompressionStage {
-            name: row.text(0),
-            is_timed: row.get(1) == Some("1"),
-            count: row.number(2).unwrap_or_default(),
-            picoseconds: row.number(3).unwrap_or_default(),
-        };
-        rows.iter().map(stage).collect()
-    }))
+    Ok(rows.read(|rows| rows.iter().map(compression_stage).collect()))
+}
+
+fn compression_stage(row: &TextRow) -> Result<CompressionStage, String> {
+    Ok(CompressionStage {
+        name: row.text(0),
+        is_timed: row.get(1) == Some("1"),
+        count: row.counter(2, "COUNT_STAR")?,
+        picoseconds: row.counter(3, "SUM_TIMER_WAIT")?,
+    })
 }
 
 pub(super) fn binlog_io(asker: &mut ServerAsker<'_>) -> Result<Fact<BinlogIo>, Error> {
@@ -85,11 +87,39 @@ pub(super) fn binlog_io(asker: &mut ServerAsker<'_>) -> Result<Fact<BinlogIo>, E
          WHERE i.NAME = 'wait/io/file/sql/binlog'",
         "SELECT ON performance_schema.*",
     )?;
-    Ok(match rows.map(|rows| rows.into_iter().next()) {
-        Fact::Known(None) => Fact::Absent,
-        fact => fact.map(|row| BinlogIo {
-            is_timed: row.as_ref().is_some_and(|row| row.get(0) == Some("1")),
-            picoseconds: row.and_then(|row| row.number(1)).unwrap_or_default(),
-        }),
+    Ok(match rows.read(|rows| rows.first().map(file_io).transpose()) {
+        Fact::Known(Some(io)) => Fact::Known(io),
+        Fact::Known(None) | Fact::Absent => Fact::Absent,
+        Fact::NotGranted(grant) => Fact::NotGranted(grant),
+        Fact::Refused(why) => Fact::Refused(why),
     })
+}
+
+fn file_io(row: &TextRow) -> Result<BinlogIo, String> {
+    Ok(BinlogIo {
+        is_timed: row.get(0) == Some("1"),
+        picoseconds: row.counter(1, "SUM_TIMER_WRITE + SUM_TIMER_MISC")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_that_is_no_number_is_told() {
+        let texts = ["BINARY", "ZSTD", "7", "70", "700", "uuid:7", "now"].map(Some);
+        let known = log_statistics(&TextRow::of(&texts)).unwrap();
+        assert_eq!((known.transactions, known.compressed_bytes, known.uncompressed_bytes), (7, 70, 700));
+        let mut unreadable = texts;
+        unreadable[3] = Some("-70");
+        let fact = Fact::Known(vec![TextRow::of(&texts), TextRow::of(&unreadable)]);
+        let read: Fact<Vec<_>> = fact.read(|rows| rows.iter().map(log_statistics).collect());
+        let why = "COMPRESSED_BYTES_COUNTER is '-70', expected a number";
+        assert_eq!(read, Fact::Refused(why.to_owned()));
+        let stage = compression_stage(&TextRow::of(&[Some("stage"), Some("1"), None, Some("1")]));
+        assert_eq!(stage, Err("COUNT_STAR is NULL, expected a number".to_owned()));
+        let io = file_io(&TextRow::of(&[Some("1"), Some("")]));
+        assert_eq!(io, Err("SUM_TIMER_WRITE + SUM_TIMER_MISC is '', expected a number".to_owned()));
+    }
 }

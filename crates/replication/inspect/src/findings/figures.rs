@@ -66,7 +66,8 @@ fn stages(stages: &Fact<Vec<CompressionStage>>, io: &Fact<BinlogIo>) -> Finding 
             ));
         }
         Fact::Known(_) => found.push("wait/io/file/sql/binlog is not timed".to_owned()),
-        Fact::NotGranted(_) | Fact::Absent | Fact::Refused(_) => {}
+        Fact::Refused(why) => found.push(format!("wait/io/file/sql/binlog is not known: {why}")),
+        Fact::NotGranted(_) | Fact::Absent => {}
     }
     Finding::ok(WHAT, found.join("; "))
 }
