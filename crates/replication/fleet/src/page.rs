@@ -116,11 +116,10 @@ pub fn write(rows: &[FleetRow], age: Duration, out: &mut impl Write) -> io::Resu
         0 => format!("{} of {} are well, and nothing is red", sparks.well(), rows.len()),
         red => format!("{red} of {} need somebody", rows.len()),
     };
-    let asked = u64::from(now()).saturating_sub(age.as_secs());
-    let subtitle = format!("asked at {}", utc_second(u32::try_from(asked).unwrap_or(u32::MAX)));
     let page = Page {
         title: "binlogz fleet",
-        subtitle: &subtitle,
+        subtitle: "",
+        as_of: Some(u64::from(now()).saturating_sub(age.as_secs())),
         state: Some((worst, word)),
         lead: &lead,
         reasons: &reasons,
@@ -157,8 +156,7 @@ fn tiles(rows: &[FleetRow], red: usize) -> Vec<Tile> {
         Tile::new(lag.map_or("–".to_owned(), duration), "largest lag behind a server"),
         Tile::new(FigureUnit::Bytes.text(saved.max(0) as f64), "saved"),
         Tile::new(oldest.map_or("–".to_owned(), ago), "oldest last restorable moment"),
-        Tile::new(replicas.to_string(), "replicas"),
-        Tile::new(expanded.to_string(), "replicas that can't read compression"),
+        Tile::new(replicas.to_string(), format!("replicas, of which {expanded} can't read compression")),
     ]
 }
 

@@ -28,8 +28,8 @@ pub use duration::duration;
 pub use grouped::{counted, grouped};
 pub use moment::{MomentDigits, moment, moment_of_second, utc_second};
 pub use page::{
-    Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Page, PageStep, Paint,
-    Series, SparkRow, Sparks, Tile, Tone,
+    Bar, BarRow, Bars, Card, Chart, ChartAxis, ChartLine, DotRow, Dots, FigureUnit, LineChart, Page,
+    PageStep, Paint, Series, SparkRow, Sparks, Tile, Tone,
 };
 pub use prometheus::prometheus_label;
 pub use quantiles::Quantiles;

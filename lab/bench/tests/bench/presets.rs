@@ -95,7 +95,12 @@ fn page_shows_it(folder: &Folder, results: &Value) {
         assert!(!page.contains(request), "{request}");
     }
     // The conclusion is the headline; what is published stands on the same scale.
-    assert!(page.contains("<strong>Compression saves "), "{page}");
+    assert!(page.contains("<strong>Compression leaves "), "{page}");
+    // Which way is better is said once, and the headlines go that way, too.
+    assert_eq!((page.matches(" is better").count(), page.matches("ompression saves").count()), (1, 0));
+    let (_, space) = page.split_once("<h2>Space: what each setting leaves of the plain log</h2>").unwrap();
+    let (space, _) = space.split_once("</section>").unwrap();
+    assert_eq!((space.matches("<th ").count(), space.matches("<tr>").count()), (6, 1 + 5), "{space}");
     assert!(page.contains("<h2>Space by workload, in percent of the plain log</h2>"));
     assert!(page.len() < 400_000, "{} bytes", page.len());
     let Some(chromium) = require(Tool::Chromium) else { return };

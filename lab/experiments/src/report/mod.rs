@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use binlogz_figures::{FigureFormat, FigureUnit, Page, Section, TableCell, Tile, Tone};
+use binlogz_figures::{Card, Chart, FigureFormat, FigureUnit, Page, Section, TableCell, Tile, Tone};
 use serde_json::{Map, Value};
 
 pub(crate) mod compare;
@@ -11,8 +11,19 @@ mod summary;
 
 use crate::error::{Error, Result};
 use crate::files::write_whole;
-use crate::report::summary::summary;
+use crate::report::summary::{ExperimentSummary, summary};
 use crate::results::Results;
+
+/// How charts and headlines are read. It stands on the page once.
+const PERCENT: &str = "Percentages are of the same without compression: less is better, but for what is done in a second and for rows that arrive";
+
+/// Whether a chart compares in percent.
+fn is_in_percent(card: &Card) -> bool {
+    match &card.chart {
+        Chart::Bars(bars) => bars.unit == FigureUnit::Percent,
+        Chart::Dots(_) | Chart::Lines(_) | Chart::Sparks(_) => false,
+    }
+}
 
 /// Writes CSV and page beside the results, and the tables into `results.json`.
 ///
@@ -30,14 +41,17 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
     FigureFormat::Csv.write(&steps, &mut csv).map_err(failed)?;
     write_whole(&folder.join("cells.csv"), &csv)?;
 
-    let (lead, reasons) = match summary.headlines.split_first() {
+    let (lead, mut reasons) = match summary.headlines.split_first() {
         Some((first, rest)) => (first.clone(), rest.to_vec()),
         None => (
             summary.conclusions.first().cloned().unwrap_or_else(|| "Nothing was measured".to_owned()),
             Vec::new(),
         ),
     };
-    let tables = shown(&summary.tables, &summary.conclusions);
+    if summary.charts.iter().any(is_in_percent) {
+        reasons.insert(0, PERCENT.to_owned());
+    }
+    let tables = shown(&summary);
     let mut subtitle = format!(
         "{} · {} {} · {} repeats, scale {} · {} UTC",
         results.options.preset,
@@ -55,6 +69,7 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
     Page {
         title: "Binary log transaction compression, measured",
         subtitle: &subtitle,
+        as_of: None,
         state: results.partial.then_some((Tone::Warning, "Partial")),
         lead: &lead,
         reasons: &reasons,
@@ -73,7 +88,8 @@ pub fn write_report(results: &Results, folder: &Path) -> Result<Vec<String>> {
 
 /// The tables for people: the conclusions in words, and no row that is half empty. Steps of different experiments have
 /// different figures, so each experiment has a table of its own.
-fn shown(tables: &[Section], conclusions: &[String]) -> Vec<Section> {
+fn shown(summary: &ExperimentSummary) -> Vec<Section> {
+    let ExperimentSummary { tables, grids, conclusions, .. } = summary;
     let mut shown = vec![Section {
         name: "conclusions",
         title: "What follows from the figures",
@@ -84,7 +100,10 @@ fn shown(tables: &[Section], conclusions: &[String]) -> Vec<Section> {
         match table.name {
             "steps" => shown.extend(by_filled(table, 1)),
             "insert" | "levels" => shown.extend(by_filled(table, 0)),
-            _ => shown.push(table.clone()),
+            name => match grids.iter().any(|grid| grid.name == name) {
+                true => shown.extend(grids.iter().filter(|grid| grid.name == name).cloned()),
+                false => shown.push(table.clone()),
+            },
         }
     }
     shown

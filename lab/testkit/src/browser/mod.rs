@@ -12,6 +12,8 @@ const PROBE: &str = include_str!("probe.js");
 
 /// A phone, a tablet, a desktop.
 const WIDTHS: [u32; 3] = [390, 768, 1440];
+/// The zone of the browser.
+const READERS_ZONE: &str = "America/New_York";
 /// Size of the browser's window, which nobody sees: the frames are of any height.
 const WINDOW: (u32, u32) = (1600, 1200);
 
@@ -66,6 +68,8 @@ fn render_in(
             "--disable-sync",
         ])
         .args(["--enable-logging=stderr", "--v=0", "--virtual-time-budget=10000", "--dump-dom"])
+        // Not UTC, so that pages show times of both.
+        .env("TZ", READERS_ZONE)
         // No name resolves: anything the page requests would fail, and show on the console.
         .arg("--host-resolver-rules=MAP * ~NOTFOUND")
         .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
@@ -203,6 +207,25 @@ mod tests {
                 "<p class=\"under\"><b>1</b><b style=\"margin-left: -4px\">2</b></p>".to_owned(),
                 "texts of an axis touch: p.under",
             ),
+            (
+                "<p class=\"under\"><b>17:01</b> <b style=\"margin-left: 40px\">17:01</b></p>".to_owned(),
+                "an axis says \"17:01\" twice: p.under",
+            ),
+            (
+                "<div class=\"tiles\" style=\"display: grid; grid-template-columns: 50px 50px\"><div>1</div><div>2</div><div>3</div></div>"
+                    .to_owned(),
+                "a line of tiles is not full: div.tiles",
+            ),
+            (
+                "<p>x</p><svg><path class=\"curve\" d=\"M0 1L9 1\"/><path class=\"curve\" d=\"M0 1L9 1\"/></svg>".to_owned(),
+                "a line lies under another: path.curve",
+            ),
+            ("<p style=\"width: 1em; overflow-wrap: anywhere\">orders-primary</p>".to_owned(), "letters stand below each other: p"),
+            ("<time data-at=\"0\">00:00</time>".to_owned(), "a time is in UTC alone: time"),
+            (
+                "<p style=\"width: 8em; word-break: break-all\">s3://<wbr>backup/<wbr>production/<wbr>orders</p>".to_owned(),
+                "a name is broken: p",
+            ),
         ];
         let well = format!(
             "<p>text</p><div><p class=\"hint\">scroll</p><div style=\"overflow-x: auto\">{long}</div></div>\
@@ -219,10 +242,11 @@ mod tests {
             };
             assert!(["390 px", "768 px", "1440 px"].iter().all(|width| found(width)), "{fault}: {looked:?}");
         }
-        assert_eq!(looked[6], PageFindings { faults: Vec::new(), texts: 9, shapes: 3, hints: 3 });
-        assert_eq!(looked[7], PageFindings { faults: Vec::new(), texts: 3, shapes: 0, hints: 0 });
+        let well = faulty.len();
+        assert_eq!(looked[well], PageFindings { faults: Vec::new(), texts: 9, shapes: 3, hints: 3 });
+        assert_eq!(looked[well + 1], PageFindings { faults: Vec::new(), texts: 3, shapes: 0, hints: 0 });
         // The other scheme is another one.
-        let looked = look(chromium, &[pages[7]], true).unwrap();
+        let looked = look(chromium, &[pages[well + 1]], true).unwrap();
         assert!(looked[0].faults[0].starts_with("390 px dark: contrast"), "{looked:?}");
     }
 }

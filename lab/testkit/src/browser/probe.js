@@ -48,6 +48,15 @@ const look = (frame, dark) => {
     const rects = [...range.getClientRects()].filter((rect) => rect.width > 0);
     if (!rects.length) continue;
     counts.texts += 1;
+    // A column that is so narrow that letters stand below each other can't be read.
+    if (text.length >= 12 && rects.length > text.length / 4) fault(`letters stand below each other: ${name(element)} "${text}"`);
+    // A name within a path that fits into a line stands in one.
+    if (!/[\s-]/.test(text) && (node.previousSibling?.nodeName === "WBR" || node.nextSibling?.nodeName === "WBR")) {
+      let block = element;
+      while (!block.clientWidth && block.parentElement) block = block.parentElement;
+      const tops = new Set(rects.map((rect) => Math.round(rect.top)));
+      if (tops.size > 1 && rects.reduce((sum, rect) => sum + rect.width, 0) <= block.clientWidth) fault(`a name is broken: ${name(element)} "${text}"`);
+    }
     if (!scroller(element)) {
       const card = (element.closest(".card, .lead, .tiles > div") || page.body).getBoundingClientRect();
       if (rects.some((rect) => !inside(rect, card) || rect.left < 0 || rect.right > width)) fault(`text sticks out: ${name(element)} "${text}"`);
@@ -68,8 +77,10 @@ const look = (frame, dark) => {
     const seen = hint && style(hint).visibility === "visible" && style(hint).display !== "none" && hint.getBoundingClientRect().height >= 8;
     if (seen) counts.hints += 1; else fault(`scrolls without a hint: ${name(element)}`);
   }
-  // Texts of one axis do not touch.
+  // Texts of one axis do not touch, and none stands there twice.
   for (const axis of page.querySelectorAll(".under, .axis .field, .scale")) {
+    const texts = [...axis.children].map((child) => child.textContent);
+    texts.filter((text, place) => texts.indexOf(text) < place).forEach((text) => fault(`an axis says "${text}" twice: ${name(axis)}`));
     const rects = [...axis.children].map((child) => child.getBoundingClientRect());
     rects.forEach((rect, place) => {
       const next = rects[place + 1];
@@ -92,7 +103,19 @@ const look = (frame, dark) => {
     const below = background(curve.ownerSVGElement.parentElement);
     const found = contrast(over(colour(style(curve).color), below), below);
     if (found < SHAPE_CONTRAST_MIN) fault(`contrast ${found.toFixed(2)}: ${name(curve)}`);
+    // A line that lies on another has gaps, through which that one is seen.
+    const later = [...curve.ownerSVGElement.querySelectorAll(".curve")].filter((other) => curve.compareDocumentPosition(other) & 4);
+    if (later.some((other) => other.getAttribute("d") === curve.getAttribute("d") && style(other).strokeDasharray === "none")) fault(`a line lies under another: ${name(curve)}`);
   }
+  // The last tile does not stand alone.
+  for (const tiles of page.querySelectorAll(".tiles")) {
+    const ends = new Map();
+    for (const tile of tiles.children) ends.set(Math.round(tile.getBoundingClientRect().top), tile.getBoundingClientRect().right);
+    const right = Math.max(...ends.values());
+    if ([...ends.values()].some((end) => end < right - 1)) fault(`a line of tiles is not full: ${name(tiles)}`);
+  }
+  // The reader's zone is not UTC here.
+  for (const time of page.querySelectorAll("time[data-at]")) if (!time.querySelector(".own")) fault(`a time is in UTC alone: ${name(time)} "${time.textContent}"`);
   return { faults, counts };
 };
 const lookAtAll = () => {

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::common::Folder;
+use crate::common::{Folder, Ran};
 use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::{Tool, require_tool};
 use serde_json::Value;
@@ -80,6 +80,35 @@ fn no_name_in_a_log_becomes_part_of_the_page() {
     assert!(page.matches("&lt;img src=x onerror=alert(1)&gt;").count() >= 2);
     assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
     assert_eq!(page.matches("</script>").count(), 1);
+}
+
+#[test]
+fn the_page_names_the_server_that_was_asked_and_says_the_saving_once() {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().start().unwrap();
+    let rows = "(), ".repeat(99) + "()";
+    let insert = format!("INSERT INTO shop.t VALUES {rows};").repeat(60);
+    source
+        .sql(&format!(
+            "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT, body CHAR(80) DEFAULT 'some text'); {insert}"
+        ))
+        .unwrap();
+    let folder = Folder::new();
+    let server = format!("127.0.0.1:{}", source.port());
+    let mut command =
+        folder.binlogz(["advise", "--no-defaults", "--levels=3", "--exact", "--html=report.html"]);
+    command.arg(format!("mysql://repl@{server}")).env("MYSQL_PWD", "repl");
+    let ran = Ran::from(command.output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let page = String::from_utf8(folder.read("report.html")).unwrap();
+    let title = format!("<h1>What compressing the binary log of {server} would save, and cost</h1>");
+    for said in [title.as_str(), &format!("<code>binlogz doctor {server}</code>")] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    // The names of logs don't repeat it.
+    assert!(page.contains("<p>binlog.00000") && !page.contains("HOST:PORT"), "{page}");
+    let (answer, _) = page.split_once("<h2>What to do</h2>").unwrap();
+    assert_eq!((answer.matches("(saves ").count(), answer.matches(" saved").count()), (1, 0), "{answer}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn the_page_tells_a_dead_source_from_a_live_one() {
     let folder = Folder::new();
     let mut source = mysql.sandbox().start().unwrap();
     source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY)").unwrap();
-    let mut relay = Configuration::of([url(&source)]).start(&folder);
+    let mut relay = Configuration::of([url(&source)]).archive().start(&folder);
     relay.has_all_of(&source);
     let shows = |relay: &mut Relay, word: &str, lead: &str| {
         relay.wait_for(word, |relay| {
@@ -150,10 +150,42 @@ fn the_page_tells_a_dead_source_from_a_live_one() {
     source.stop().unwrap();
     let down = shows(&mut relay, "</i> Source down</span>", "<section class=\"lead bad\">");
     assert!(down.contains("<h2>What to do</h2>") && down.contains("mysqladmin --host=127.0.0.1"), "{down}");
-    assert!(!up.contains("<h2>What to do</h2>") && !down.contains("</i> Live</span>"));
+    assert!(!down.contains("CHANGE REPLICATION SOURCE") && !down.contains("</i> Live</span>"));
+    assert!(up.contains("<h2>The archive</h2>") && up.contains("<dt>place</dt><dd>arc</dd>"), "{up}");
     if let Some(chromium) = require(Tool::Chromium) {
         assert_readable(chromium, &[("relay-real-up", up), ("relay-real-down", down)]);
     }
+}
+
+#[test]
+fn a_first_replica_follows_by_what_the_page_says() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    source
+        .sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1), (2)")
+        .unwrap();
+    let mut relay = Configuration::of([url(&source)]).start(&folder);
+    relay.has_all_of(&source);
+    let statements = relay.wait_for("statements", |relay| {
+        let page = relay.get("/").1;
+        let (_, code) = page.split_once("<code>CHANGE REPLICATION SOURCE TO\n")?;
+        Some(format!("CHANGE REPLICATION SOURCE TO\n{}", code.split_once("</code>")?.0))
+    });
+    let statements = statements.replace("&#39;", "'");
+    let account = statements.replace("'USER'", "'repl'").replace("'PASSWORD'", "'repl'");
+    let replica = mysql.sandbox().start().unwrap();
+    replica.sql(&account).unwrap();
+    replica.wait_for_source(&source).unwrap();
+    assert_eq!(replica.sql("SELECT COUNT(*) FROM d.t").unwrap(), "2\n");
+    // With a replica nobody needs it, also once that has left.
+    let shown = |relay: &mut Relay| relay.get("/").1.contains("CHANGE REPLICATION SOURCE");
+    assert!(!shown(&mut relay));
+    replica.sql("STOP REPLICA").unwrap();
+    relay.wait_for("the replica's end", |relay| {
+        (relay.status()["replicas"] == serde_json::json!([])).then_some(())
+    });
+    assert!(!shown(&mut relay));
 }
 
 /// Hostile connections, as a client of the relay sees them.

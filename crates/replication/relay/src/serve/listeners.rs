@@ -83,6 +83,11 @@ impl Listeners {
         Ok(Listeners { all: Mutex::new(all), first: AtomicUsize::new(0), changed })
     }
 
+    /// The sockets at which clients arrive now.
+    pub(crate) fn all(&self) -> Vec<Arc<ClientListener>> {
+        self.all.lock().clone()
+    }
+
     /// Waits at these from now on.
     pub(crate) fn set(&self, all: Vec<Arc<ClientListener>>) {
         *self.all.lock() = all;

@@ -1,8 +1,8 @@
 //! The charts of the advice's page: the bytes saved, the costs, and the tables that profit.
 
 use binlogz_figures::{
-    Bar, BarRow, Bars, Card, Chart, ChartLine, DotRow, Dots, FigureUnit, LineChart, Paint, Series, TableCell,
-    counted, human_size,
+    Bar, BarRow, Bars, Card, Chart, ChartAxis, ChartLine, DotRow, Dots, FigureUnit, LineChart, Paint, Series,
+    TableCell, counted, human_size,
 };
 use binlogz_stats::size_class::SizeClass;
 
@@ -182,8 +182,14 @@ impl Advice {
             ChartLine { series: Series::new("without compression", Paint::Quiet), values: plain },
             ChartLine { series: Series::new("with compression", Paint::First), values: bytes },
         ];
-        let chart =
-            LineChart { unit: FigureUnit::Bytes, at, lines, is_filled: true, has_dots: false, full: 0.0 };
+        let chart = LineChart {
+            unit: FigureUnit::Bytes,
+            at: ChartAxis::Names(at),
+            lines,
+            is_filled: true,
+            has_dots: false,
+            full: 0.0,
+        };
         let note = format!("Bytes written in each hour, before and after{}.", self.at_level(place));
         Some(Card { is_wide: true, ..card("By hour", &note, Chart::Lines(chart)) })
     }

@@ -13,20 +13,22 @@ use super::Advice;
 const TOP: usize = 12;
 
 impl Advice {
-    /// Writes the page; `name` names the measured logs or server.
+    /// Writes the page; `logs` names the measured logs, `server` the server that they were read from.
     ///
     /// # Errors
     ///
     /// An error from `out`.
-    pub fn write_page(&self, name: &str, out: &mut impl Write) -> io::Result<()> {
+    pub fn write_page(&self, logs: &str, server: Option<&str>, out: &mut impl Write) -> io::Result<()> {
         let recommendation = self.recommendation();
+        let of_server = server.map_or_else(String::new, |server| format!(" of {server}"));
         Page {
-            title: "What compressing the binary log would save, and cost",
-            subtitle: name,
+            title: &format!("What compressing the binary log{of_server} would save, and cost"),
+            subtitle: logs,
+            as_of: None,
             state: None,
             lead: &capitalised(&recommendation.to_string()),
             reasons: &recommendation.reasons,
-            steps: &steps::steps(&recommendation),
+            steps: &steps::steps(&recommendation, server),
             tiles: &self.tiles(),
             charts: &self.charts(),
             tables: &self.shown(TOP),
@@ -35,19 +37,11 @@ impl Advice {
         .write(out)
     }
 
+    /// What was measured and what it would cost. The answer above says the saving.
     fn tiles(&self) -> Vec<Tile> {
         let place = self.recommended_place();
-        let level = self.levels.get(place).copied().unwrap_or_default();
         let percent = |value| FigureUnit::Percent.text(value);
-        let off = match self.half_width_percent(place) {
-            Some(_) => format!(" ± {:.1}", self.half_width_points(place)),
-            None => String::new(),
-        };
         let mut tiles = vec![
-            Tile::new(
-                format!("{:.1}{off} %", self.saved_percent(place)),
-                format!("of the log saved at level {level}"),
-            ),
             Tile::new(
                 FigureUnit::Bytes.text(self.plain_bytes() as f64),
                 "of log measured, as if it were plain",

@@ -5,12 +5,18 @@ use binlogz_payload::switch::{self, NEXT_FILE, RESTART_APPLIER, STATISTICS};
 
 use crate::{AdviceVerdict, Recommendation, TooLittle};
 
-/// The steps of an answer.
-pub(super) fn steps(recommendation: &Recommendation) -> Vec<PageStep> {
+/// A server that the logs don't tell.
+const SERVER_UNKNOWN: &str = "HOST:PORT";
+/// Logs that come from nobody knows where.
+const LOGS_UNKNOWN: &str = "FILE…";
+
+/// The steps of an answer about a server, if it was one that was asked.
+pub(super) fn steps(recommendation: &Recommendation, server: Option<&str>) -> Vec<PageStep> {
     let step = |what: &str, paste: &str| PageStep { what: what.to_owned(), paste: paste.to_owned() };
+    let measured = server.unwrap_or(LOGS_UNKNOWN);
     let readers = step(
         "Find out what reads the log. Replicas before 8.0.20 and MariaDB stop; some CDC clients lose rows without an error.",
-        "binlogz doctor HOST:PORT",
+        &format!("binlogz doctor {}", server.unwrap_or(SERVER_UNKNOWN)),
     );
     let on = turn_on(recommendation);
     let watch = step("Watch what it saves.", STATISTICS);
@@ -45,10 +51,13 @@ pub(super) fn steps(recommendation: &Recommendation) -> Vec<PageStep> {
         }
         AdviceVerdict::LeaveOff => Vec::new(),
         AdviceVerdict::CantTell => match recommendation.too_little {
-            Some(TooLittle::Log) => vec![step("Give more logs.", "binlogz advise --html REPORT.html FILE…")],
+            Some(TooLittle::Log) => {
+                let logs = if server.is_some() { "--last 100 " } else { "" };
+                vec![step("Give more logs.", &format!("binlogz advise {logs}--html REPORT.html {measured}"))]
+            }
             _ => vec![step(
                 "Measure again, on an idle machine and without a sample.",
-                "binlogz advise --exact --html REPORT.html FILE…",
+                &format!("binlogz advise --exact --html REPORT.html {measured}"),
             )],
         },
     }
@@ -66,7 +75,15 @@ mod tests {
     use super::*;
 
     fn told(verdict: AdviceVerdict, only_level: bool) -> String {
-        let recommendation = Recommendation {
+        pasted(&answer(verdict, only_level), None)
+    }
+
+    fn pasted(recommendation: &Recommendation, server: Option<&str>) -> String {
+        steps(recommendation, server).iter().map(|step| step.paste.as_str()).collect::<Vec<_>>().join("\n")
+    }
+
+    fn answer(verdict: AdviceVerdict, only_level: bool) -> Recommendation {
+        Recommendation {
             verdict,
             level: Some(CompressionLevel::DEFAULT),
             only_level,
@@ -74,8 +91,7 @@ mod tests {
             too_little: None,
             between: Vec::new(),
             reasons: Vec::new(),
-        };
-        steps(&recommendation).iter().map(|step| step.paste.as_str()).collect::<Vec<_>>().join("\n")
+        }
     }
 
     #[test]
@@ -90,5 +106,20 @@ mod tests {
         assert!(told(AdviceVerdict::CompressOffSource, false).starts_with("binlogz compress --level 3"));
         assert_eq!(told(AdviceVerdict::LeaveOff, false), "");
         assert!(told(AdviceVerdict::CantTell, false).contains("--exact"));
+    }
+
+    #[test]
+    fn a_server_that_was_asked_is_named() {
+        let on = pasted(&answer(AdviceVerdict::TurnOn, false), Some("db1:3306"));
+        assert!(on.starts_with("binlogz doctor db1:3306\n"), "{on}");
+        assert!(told(AdviceVerdict::TurnOn, false).starts_with("binlogz doctor HOST:PORT\n"));
+        let cant_tell = pasted(&answer(AdviceVerdict::CantTell, false), Some("db1:3306"));
+        assert!(cant_tell.ends_with(" db1:3306"), "{cant_tell}");
+        let too_little =
+            Recommendation { too_little: Some(TooLittle::Log), ..answer(AdviceVerdict::CantTell, false) };
+        assert_eq!(
+            pasted(&too_little, Some("db1:3306")),
+            "binlogz advise --last 100 --html REPORT.html db1:3306"
+        );
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use super::bars::{Series, write_legend};
-use super::text::{EscapedText, Share};
+use super::axis::ChartAxis;
+use super::bars::Series;
+use super::text::EscapedText;
 use super::unit::FigureUnit;
 
 /// Lines over one axis.
@@ -13,7 +14,7 @@ pub struct LineChart {
     /// The unit of all values.
     pub unit: FigureUnit,
     /// Each value's place on the axis, from left to right.
-    pub at: Vec<String>,
+    pub at: ChartAxis,
     /// The lines.
     pub lines: Vec<ChartLine>,
     /// Whether the area below the first line is filled.
@@ -40,15 +41,12 @@ const HEIGHT: f64 = 200.0;
 const SLOTS_MAX: usize = 72;
 /// Values of a small line.
 const SPARK_VALUES_MAX: usize = 90;
-/// Names with more letters leave room only for the first and the last on a phone.
-const NAME_MAX: usize = 6;
-/// Places that are named below a chart.
-const NAMES_MAX: usize = 5;
+/// Ways to draw a line: solid, dashes, dots and so on. Of lines that have the same values each can be seen through the next one.
+const STROKES: usize = 5;
 
 impl LineChart {
     pub(super) fn write(&self, title: &str, out: &mut impl Write) -> io::Result<()> {
-        let legend: Vec<Series> = self.lines.iter().map(|line| line.series.clone()).collect();
-        write_legend(&legend, out)?;
+        self.write_legend(out)?;
         let values = self.lines.iter().flat_map(|line| line.values.iter().flatten());
         let top =
             nice(values.copied().filter(|value| value.is_finite()).fold(self.full, f64::max), self.unit);
@@ -65,32 +63,60 @@ impl LineChart {
             let y = HEIGHT * share;
             write!(out, "<path class=\"rule\" d=\"M0 {y}H{WIDTH}\"/>")?;
         }
+        if self.at.has_times() {
+            for tick in self.at.ticks() {
+                write!(out, "<path class=\"rule\" d=\"M{:.1} 0V{HEIGHT}\"/>", tick.share * WIDTH)?;
+            }
+        }
+        let shares = self.at.shares();
         for (place, line) in self.lines.iter().enumerate() {
-            let class = line.series.paint.class();
+            let (class, stroke) = (line.series.paint.class(), stroke(place));
             if self.is_filled && place == 0 {
-                write!(out, "<path class=\"area {class}\" d=\"{}\"/>", path(&line.values, top, true))?;
+                write!(
+                    out,
+                    "<path class=\"area {class}\" d=\"{}\"/>",
+                    path(&shares, &line.values, top, true)
+                )?;
             }
-            write!(out, "<path class=\"curve {class}\" d=\"{}\"/>", path(&line.values, top, false))?;
+            write!(
+                out,
+                "<path class=\"curve {class} {stroke}\" d=\"{}\"/>",
+                path(&shares, &line.values, top, false)
+            )?;
             if self.has_dots {
-                write!(out, "<path class=\"points {class}\" d=\"{}\"/>", points(&line.values, top))?;
+                write!(out, "<path class=\"points {class}\" d=\"{}\"/>", points(&shares, &line.values, top))?;
             }
         }
-        self.write_slots(out)?;
-        let long = if self.at.iter().any(|at| at.chars().count() > NAME_MAX) { " long" } else { "" };
-        write!(out, "</svg><div class=\"under{long}\">")?;
-        for (place, name) in self.names() {
-            let share = if self.at.len() > 1 { place as f64 / (self.at.len() - 1) as f64 } else { 0.5 };
-            write!(out, "<span style=\"left:{}\">{}</span>", Share(share), EscapedText(name))?;
+        self.write_slots(&shares, out)?;
+        write!(out, "</svg>")?;
+        self.at.write(out)?;
+        writeln!(out, "</div>")
+    }
+
+    /// How each line is drawn, and over time its last value: lines that lie on each other are told apart here, too.
+    fn write_legend(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.lines.len() < 2 {
+            return Ok(());
         }
-        writeln!(out, "</div></div>")
+        write!(out, "<ul class=\"legend\">")?;
+        for (place, ChartLine { series, values }) in self.lines.iter().enumerate() {
+            let (class, stroke) = (series.paint.class(), stroke(place));
+            write!(out, "<li><i class=\"stroke {class} {stroke}\"></i>{}", EscapedText(&series.label))?;
+            let last = values.iter().rev().flatten().next().filter(|_| self.at.has_times());
+            if let Some(last) = last {
+                write!(out, " <b>{}</b>", EscapedText(&self.unit.text(*last)))?;
+            }
+            write!(out, "</li>")?;
+        }
+        writeln!(out, "</ul>")
     }
 
     /// Columns without colour that say what was when.
-    fn write_slots(&self, out: &mut impl Write) -> io::Result<()> {
-        let step = self.at.len().div_ceil(SLOTS_MAX).max(1);
-        let width = WIDTH / self.at.len().max(1) as f64 * step as f64;
-        for (place, at) in self.at.iter().enumerate().step_by(step) {
-            let mut said = at.clone();
+    fn write_slots(&self, shares: &[f64], out: &mut impl Write) -> io::Result<()> {
+        let step = shares.len().div_ceil(SLOTS_MAX).max(1);
+        let width = WIDTH / shares.len().max(1) as f64 * step as f64;
+        for (place, share) in shares.iter().enumerate().step_by(step) {
+            let mut said = self.at.said(place);
             for line in &self.lines {
                 let text = match line.values.get(place).copied().flatten() {
                     Some(value) => self.unit.text(value),
@@ -99,7 +125,7 @@ impl LineChart {
                 // Writing to a string can't fail.
                 let _ = write!(said, "\n{}: {text}", line.series.label);
             }
-            let x = (x_of(place, self.at.len()) - width / 2.0).clamp(0.0, WIDTH);
+            let x = (share * WIDTH - width / 2.0).clamp(0.0, WIDTH);
             let lines: Vec<_> = said.split('\n').map(|line| EscapedText(line).to_string()).collect();
             write!(
                 out,
@@ -108,15 +134,6 @@ impl LineChart {
             )?;
         }
         Ok(())
-    }
-
-    /// Some of the places, the first and the last among them.
-    fn names(&self) -> Vec<(usize, &str)> {
-        let last = self.at.len().saturating_sub(1);
-        let steps = last.clamp(1, NAMES_MAX - 1);
-        let mut places: Vec<usize> = (0..=steps).map(|step| last * step / steps).collect();
-        places.dedup();
-        places.into_iter().filter_map(|place| Some((place, self.at.get(place)?.as_str()))).collect()
     }
 
     /// The last value and the largest of each line.
@@ -136,6 +153,11 @@ impl LineChart {
     }
 }
 
+/// The class of the way in which the line of this place is drawn.
+fn stroke(place: usize) -> String {
+    format!("d{}", place % STROKES)
+}
+
 /// A small line without axis.
 pub(super) fn write_spark(
     values: &[Option<f64>],
@@ -144,6 +166,7 @@ pub(super) fn write_spark(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let values = &peaks(values);
+    let shares = ChartAxis::Names(vec![String::new(); values.len()]).shares();
     let known = values.iter().flatten().copied();
     let top = known.fold(full, f64::max).max(f64::MIN_POSITIVE);
     write!(
@@ -155,8 +178,8 @@ pub(super) fn write_spark(
     write!(
         out,
         "<path class=\"area p1\" d=\"{}\"/><path class=\"curve p1\" d=\"{}\"/></svg>",
-        path(values, top, true),
-        path(values, top, false)
+        path(&shares, values, top, true),
+        path(&shares, values, top, false)
     )
 }
 
@@ -169,21 +192,17 @@ fn peaks(values: &[Option<f64>]) -> Vec<Option<f64>> {
     values.chunks(few).map(largest).collect()
 }
 
-fn x_of(place: usize, count: usize) -> f64 {
-    if count > 1 { WIDTH * place as f64 / (count - 1) as f64 } else { WIDTH / 2.0 }
-}
-
 fn y_of(value: f64, top: f64) -> f64 {
     HEIGHT * (1.0 - (value / top).clamp(0.0, 1.0))
 }
 
-/// The values as an SVG path, or as the area below it; a gap where one is not known.
-fn path(values: &[Option<f64>], top: f64, is_area: bool) -> String {
+/// The values at these places as an SVG path, or as the area below it; a gap where one is not known.
+fn path(shares: &[f64], values: &[Option<f64>], top: f64, is_area: bool) -> String {
     let mut text = String::new();
     let mut began: Option<f64> = None;
     let mut before = 0.0;
-    for (place, value) in values.iter().enumerate() {
-        let x = x_of(place, values.len());
+    for (share, value) in shares.iter().zip(values) {
+        let x = share * WIDTH;
         match (value.filter(|value| value.is_finite()), began) {
             (Some(value), None) => {
                 let y = y_of(value, top);
@@ -213,12 +232,12 @@ fn path(values: &[Option<f64>], top: f64, is_area: bool) -> String {
     text
 }
 
-/// The values as dots.
-fn points(values: &[Option<f64>], top: f64) -> String {
+/// The values at these places as dots.
+fn points(shares: &[f64], values: &[Option<f64>], top: f64) -> String {
     let mut text = String::new();
-    for (place, value) in values.iter().enumerate() {
+    for (share, value) in shares.iter().zip(values) {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            let _ = write!(text, "M{:.1} {:.1}h0", x_of(place, values.len()), y_of(value, top));
+            let _ = write!(text, "M{:.1} {:.1}h0", share * WIDTH, y_of(value, top));
         }
     }
     text
@@ -227,7 +246,11 @@ fn points(values: &[Option<f64>], top: f64) -> String {
 /// The next number above this whose half reads well too.
 fn nice(number: f64, unit: FigureUnit) -> f64 {
     if number <= 0.0 {
-        return 1.0;
+        return match unit {
+            // There is no half a byte.
+            FigureUnit::Bytes | FigureUnit::BytesPerSecond => 1024.0,
+            FigureUnit::Percent | FigureUnit::Seconds | FigureUnit::Count => 1.0,
+        };
     }
     // Sizes read well in powers of two, times in minutes.
     let base: f64 = match unit {
@@ -251,9 +274,10 @@ mod tests {
     #[test]
     fn a_line_has_a_gap_where_nothing_is_known() {
         let values = [Some(0.0), Some(1.0), None, Some(0.5)];
-        assert_eq!(path(&values, 1.0, false), "M0.0 200.0h0L333.3 0.0M1000.0 100.0h0");
+        let shares = [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0];
+        assert_eq!(path(&shares, &values, 1.0, false), "M0.0 200.0h0L333.3 0.0M1000.0 100.0h0");
         assert_eq!(
-            path(&values, 1.0, true),
+            path(&shares, &values, 1.0, true),
             "M0.0 200V200.0L333.3 0.0L333.3 200ZM1000.0 200V100.0L1000.0 200Z"
         );
     }
@@ -271,6 +295,7 @@ mod tests {
     fn an_axis_ends_at_a_number_that_reads_well() {
         for (number, unit, top) in [
             (0.0, FigureUnit::Count, 1.0),
+            (0.0, FigureUnit::Bytes, 1024.0),
             (7.0, FigureUnit::Count, 8.0),
             (100.0, FigureUnit::Percent, 100.0),
             (1300.0, FigureUnit::Bytes, 2048.0),

@@ -1,31 +1,38 @@
-//! A report as one page: opens offline, in a browser or on paper, loads nothing else and runs no script.
+//! A report as one page: opens offline, in a browser or on paper, and loads nothing else.
 //!
 //! ```text
 //! Chart (bars, dots, lines, sparks), Section → Page → HTML with its style, and the report's JSON document as data
 //! ```
 //!
-//! Everything is drawn when the page is written, as HTML and SVG. So it looks the same without JavaScript, its content
-//! policy forbids every script, and no name from a log can become one.
+//! Everything is drawn when the page is written, as HTML and SVG, so it is complete without JavaScript. Its content policy forbids every
+//! script, and no name from a log can become one. On a page with times it names one by its hash, which adds the reader's own time beside
+//! UTC (`clock.rs`).
 
+mod axis;
 mod bars;
+mod clock;
 mod dots;
 mod lines;
 mod sparks;
 mod tables;
 mod text;
+mod tiles;
 mod unit;
 
 use std::io::{self, Write};
 
+pub use axis::ChartAxis;
 pub use bars::{Bar, BarRow, Bars, Paint, Series};
 pub use dots::{DotRow, Dots};
 pub use lines::{ChartLine, LineChart};
 pub use sparks::{SparkRow, Sparks};
+pub use tiles::Tile;
 pub use unit::FigureUnit;
 
 use crate::section::Section;
 use crate::write::FigureFormat;
-use text::{EscapedText, in_script};
+use clock::ClockDigits;
+use text::{EscapedText, WrappableText, in_script};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -36,6 +43,8 @@ pub struct Page<'a> {
     pub title: &'a str,
     /// A line below it.
     pub subtitle: &'a str,
+    /// Of when the figures are, in seconds since 1970, if the page says so.
+    pub as_of: Option<u64>,
     /// The state that the page shows, as a tone and as a word; `None`: it shows none.
     pub state: Option<(Tone, &'a str)>,
     /// The conclusion, in a sentence.
@@ -109,24 +118,6 @@ pub struct PageStep {
     pub paste: String,
 }
 
-/// A figure, and its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tile {
-    /// The figure.
-    pub figure: String,
-    /// The name of the thing.
-    pub what: String,
-    /// How good or bad the figure is.
-    pub tone: Tone,
-}
-
-impl Tile {
-    /// A figure that is neither good nor bad.
-    pub fn new(figure: impl Into<String>, what: impl Into<String>) -> Tile {
-        Tile { figure: figure.into(), what: what.into(), tone: Tone::Neutral }
-    }
-}
-
 /// A chart with its heading.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {
@@ -153,11 +144,18 @@ pub enum Chart {
     Sparks(Sparks),
 }
 
-/// More tiles stand in lines of four.
-const TILES_OF_A_LINE: usize = 6;
-
 /// Nothing is fetched from anywhere and nothing runs: the browser would refuse.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+impl Chart {
+    /// Whether it shows times.
+    fn has_times(&self) -> bool {
+        match self {
+            Chart::Lines(lines) => lines.at.has_times(),
+            Chart::Bars(_) | Chart::Dots(_) | Chart::Sparks(_) => false,
+        }
+    }
+}
 
 impl Page<'_> {
     /// Writes the page.
@@ -166,11 +164,14 @@ impl Page<'_> {
     ///
     /// An error from `out`.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let has_times = self.as_of.is_some() || self.charts.iter().any(|card| card.chart.has_times());
+        let script =
+            if has_times { format!("; script-src 'sha256-{}'", clock::SCRIPT_HASH) } else { String::new() };
         write!(
             out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}{script}\">\n\
              <title>{}{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
             self.state.map_or_else(String::new, |(_, word)| format!("{} · ", EscapedText(word))),
             EscapedText(self.title)
@@ -179,9 +180,9 @@ impl Page<'_> {
         // People deal with trouble before they look at anything else.
         if self.state.is_some() {
             self.write_steps(out)?;
-            self.write_tiles(out)?;
+            tiles::write_tiles(self.tiles, out)?;
         } else {
-            self.write_tiles(out)?;
+            tiles::write_tiles(self.tiles, out)?;
             self.write_steps(out)?;
         }
         if !self.charts.is_empty() {
@@ -197,27 +198,32 @@ impl Page<'_> {
         write!(
             out,
             "<footer>binlogz {} · sizes in powers of 1024 · all times UTC</footer>\n</main>\n\
-             <script type=\"application/json\" id=\"figures\">{}</script>\n</body>\n</html>\n",
+             <script type=\"application/json\" id=\"figures\">{}</script>\n",
             env!("CARGO_PKG_VERSION"),
             in_script(&figures)
-        )
+        )?;
+        if has_times {
+            // Nothing around it: the hash is that of the whole element.
+            writeln!(out, "<script id=\"zone\">{}</script>", clock::SCRIPT)?;
+        }
+        write!(out, "</body>\n</html>\n")
     }
 
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
         let tone = self.state.map_or("", |(tone, _)| tone.name());
-        writeln!(
-            out,
-            "<header><h1>{}</h1><p>{}</p></header>\n<section class=\"lead {tone}\">",
-            EscapedText(self.title),
-            EscapedText(self.subtitle)
-        )?;
+        write!(out, "<header><h1>{}</h1><p>{}", WrappableText(self.title), WrappableText(self.subtitle))?;
+        if let Some(time) = self.as_of {
+            write!(out, "{}as of ", if self.subtitle.is_empty() { "" } else { "; " })?;
+            clock::write_time(time, ClockDigits::Date, out)?;
+        }
+        writeln!(out, "</p></header>\n<section class=\"lead {tone}\">")?;
         if let Some((tone, word)) = self.state {
             writeln!(out, "{}", tone.badge(word))?;
         }
-        writeln!(out, "<strong>{}</strong>", EscapedText(self.lead))?;
+        writeln!(out, "<strong>{}</strong>", WrappableText(self.lead))?;
         if !self.reasons.is_empty() {
             write!(out, "<ul>")?;
-            self.reasons.iter().try_for_each(|reason| write!(out, "<li>{}</li>", EscapedText(reason)))?;
+            self.reasons.iter().try_for_each(|reason| write!(out, "<li>{}</li>", WrappableText(reason)))?;
             write!(out, "</ul>")?;
         }
         writeln!(out, "</section>")
@@ -229,7 +235,7 @@ impl Page<'_> {
         }
         writeln!(out, "<section class=\"card steps\"><h2>What to do</h2><ol>")?;
         for step in self.steps {
-            write!(out, "<li>{}", EscapedText(&step.what))?;
+            write!(out, "<li>{}", WrappableText(&step.what))?;
             if !step.paste.is_empty() {
                 let lines: Vec<_> = step.paste.lines().map(|line| EscapedText(line).to_string()).collect();
                 write!(out, "<pre tabindex=\"0\"><code>{}</code></pre>", lines.join("\n"))?;
@@ -237,24 +243,6 @@ impl Page<'_> {
             writeln!(out, "</li>")?;
         }
         writeln!(out, "</ol></section>")
-    }
-
-    fn write_tiles(&self, out: &mut impl Write) -> io::Result<()> {
-        if self.tiles.is_empty() {
-            return Ok(());
-        }
-        let many = if self.tiles.len() > TILES_OF_A_LINE { " many" } else { "" };
-        write!(out, "<div class=\"tiles{many}\">")?;
-        for Tile { figure, what, tone } in self.tiles {
-            write!(
-                out,
-                "<div class=\"{}\"><b>{}</b><span>{}</span></div>",
-                tone.name(),
-                EscapedText(figure),
-                EscapedText(what)
-            )?;
-        }
-        writeln!(out, "</div>")
     }
 }
 

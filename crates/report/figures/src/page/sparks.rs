@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Tone;
 use super::lines::write_spark;
-use super::text::EscapedText;
+use super::text::{EscapedText, WrappableText};
 
 /// A list of the watched things.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -57,8 +57,8 @@ impl Sparks {
                 out,
                 "<div class=\"row {}\" role=\"listitem\"><div class=\"name\"><b>{}</b> <small>{}</small></div>",
                 row.tone.name(),
-                EscapedText(&row.label),
-                EscapedText(&row.detail)
+                WrappableText(&row.label),
+                WrappableText(&row.detail)
             )?;
             write!(out, "<div class=\"state\">{}</div><div class=\"drawn\">", row.tone.badge(&row.word))?;
             if !row.values.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::text::EscapedText;
+use super::text::{EscapedText, WrappableText};
 use crate::section::{Section, TableCell};
 use crate::table::words::{NumberKind, heading, kind};
 use crate::{grouped, human_size};
@@ -70,7 +70,7 @@ fn write_turned(table: &Section, row: &[TableCell], out: &mut impl Write) -> io:
             "<div><dt>{}</dt><dd title=\"{}\">{}</dd></div>",
             EscapedText(&heading(name)),
             EscapedText(&exact),
-            EscapedText(&text)
+            WrappableText(&text)
         )?;
     }
     writeln!(out, "</dl></section>")
@@ -81,7 +81,7 @@ fn write_list(table: &Section, out: &mut impl Write) -> io::Result<()> {
     write!(out, "<section class=\"card\"><h2>{}</h2><dl class=\"list\">", EscapedText(table.title))?;
     for row in &table.rows {
         let [name, value] = [0, 1].map(|place| row.get(place).unwrap_or(&TableCell::Null).for_people());
-        write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", EscapedText(&name), EscapedText(&value))?;
+        write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", EscapedText(&name), WrappableText(&value))?;
     }
     writeln!(out, "</dl></section>")
 }
@@ -140,7 +140,7 @@ fn write_cell(
     if !exact.is_empty() {
         write!(out, " title=\"{}\"", EscapedText(&exact))?;
     }
-    write!(out, ">{}{mark}</td>", EscapedText(&text))
+    write!(out, ">{}{mark}</td>", WrappableText(&text))
 }
 
 /// A cell's text, and the exact figure if that is shorter.

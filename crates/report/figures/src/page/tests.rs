@@ -29,7 +29,7 @@ fn evil_page() -> String {
     let line = ChartLine { series: Series::new(EVIL, Paint::First), values: vec![Some(1.0)] };
     let lines = LineChart {
         unit: FigureUnit::Bytes,
-        at: vec![EVIL.to_owned()],
+        at: ChartAxis::Names(vec![EVIL.to_owned()]),
         lines: vec![line.clone(), line],
         is_filled: true,
         has_dots: true,
@@ -61,6 +61,7 @@ fn evil_page() -> String {
     let page = Page {
         title: EVIL,
         subtitle: EVIL,
+        as_of: None,
         state: Some((Tone::Good, EVIL)),
         lead: EVIL,
         reasons: &[EVIL.to_owned()],

@@ -10,18 +10,44 @@ pub(super) struct EscapedText<'a>(pub(super) &'a str);
 
 impl Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for letter in printable(self.0).chars() {
-            match letter {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                letter if turns_direction(letter) => write!(f, "\\u{{{:x}}}", u32::from(letter))?,
-                letter => write!(f, "{letter}")?,
+        printable(self.0).chars().try_for_each(|letter| write_letter(letter, f))
+    }
+}
+
+/// Text in an element, such as a path or an address: a line that is too short for it ends after a slash, if it has one.
+pub(super) struct WrappableText<'a>(pub(super) &'a str);
+
+impl Display for WrappableText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = printable(self.0);
+        let mut letters = text.chars().peekable();
+        let mut before = ' ';
+        while let Some(letter) = letters.next() {
+            write_letter(letter, f)?;
+            let ends_name = letter == '/' && (is_of_path(before) || before == '/');
+            if ends_name && letters.peek().is_some_and(|next| is_of_path(*next)) {
+                f.write_str("<wbr>")?;
             }
+            before = letter;
         }
         Ok(())
+    }
+}
+
+/// Whether a letter may stand beside a slash in a path. In tags it doesn't.
+fn is_of_path(letter: char) -> bool {
+    letter.is_alphanumeric() || "._-:~@%+=".contains(letter)
+}
+
+fn write_letter(letter: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match letter {
+        '&' => f.write_str("&amp;"),
+        '<' => f.write_str("&lt;"),
+        '>' => f.write_str("&gt;"),
+        '"' => f.write_str("&quot;"),
+        '\'' => f.write_str("&#39;"),
+        letter if turns_direction(letter) => write!(f, "\\u{{{:x}}}", u32::from(letter)),
+        letter => write!(f, "{letter}"),
     }
 }
 
@@ -53,6 +79,17 @@ mod tests {
     fn text_stays_text() {
         let escaped = EscapedText("<b a='1' c=\"2\">&\u{1b}[0m\u{202e}ü").to_string();
         assert_eq!(escaped, "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;\\u{1b}[0m\\u{202e}ü");
+    }
+
+    #[test]
+    fn a_path_can_end_a_line_after_each_slash() {
+        for (text, html) in [
+            ("s3://backup/eu/db1", "s3://<wbr>backup/<wbr>eu/<wbr>db1"),
+            ("/var/lib/mysql/", "/var/<wbr>lib/<wbr>mysql/"),
+            ("</b> a / b", "&lt;/b&gt; a / b"),
+        ] {
+            assert_eq!(WrappableText(text).to_string(), html);
+        }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use binlogz_figures::{Card, Chart, ChartLine, FigureUnit, LineChart, Paint, Section, Series, TableCell};
+use binlogz_figures::{
+    Card, Chart, ChartAxis, ChartLine, FigureUnit, LineChart, Paint, Section, Series, TableCell,
+};
 
 use super::figures::{Repeats, optional};
 use super::{ExperimentSummary, card};
@@ -74,6 +76,7 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             ],
             rows,
         }],
+        grids: Vec::new(),
         charts: chart(&plot).into_iter().collect(),
         headlines: headline(results, &tried).into_iter().collect(),
         plots: vec![Section {
@@ -187,7 +190,7 @@ fn chart(plot: &[Vec<TableCell>]) -> Option<Card> {
     let at = plot.iter().filter_map(|row| row.first().map(|threads| threads.for_people()));
     let lines = LineChart {
         unit: FigureUnit::Percent,
-        at: at.collect(),
+        at: ChartAxis::Names(at.collect()),
         lines: lines.collect(),
         is_filled: false,
         has_dots: true,

@@ -2,7 +2,7 @@
 
 use binlogz_figures::{Bar, BarRow, Bars, Card, Chart, FigureUnit, Paint, Section, Series, TableCell};
 
-use super::figures::{Repeats, difference_percent, optional};
+use super::figures::{Repeats, optional};
 use super::{ExperimentSummary, bar_row, card, percent_bars, share};
 use crate::report::published::{LevelBytes, published};
 use crate::results::Results;
@@ -70,6 +70,7 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             ],
             rows,
         }],
+        grids: Vec::new(),
         plots: vec![
             Section { name: "levels_load_plot", title: "Load", columns: PLOT, rows: load },
             Section { name: "levels_oltp_plot", title: "OLTP", columns: PLOT, rows: oltp },
@@ -128,12 +129,10 @@ fn conclusions(results: &Results, step: &str) -> Vec<String> {
         let other = figures(results, step, published.level);
         let (Some(bytes), Some(default_bytes)) = (other.bytes, default.bytes) else { continue };
         let (Some(seconds), Some(default_seconds)) = (other.seconds, default.seconds) else { continue };
-        let change = difference_percent(bytes, default_bytes);
-        let what = if change <= 0.0 { "less" } else { "more" };
         said.push(format!(
-            "{step}: level {} needs {:.1} % {what} space than level {DEFAULT}, for {:.1} × the time.",
+            "{step}: level {} needs {:.1} % of the space of level {DEFAULT}, in {:.1} × the time.",
             published.level,
-            change.abs(),
+            bytes / default_bytes * 100.0,
             seconds / default_seconds,
         ));
     }

@@ -17,8 +17,10 @@ use crate::results::Results;
 /// One experiment's part of a report.
 #[derive(Debug, Default)]
 pub(crate) struct ExperimentSummary {
-    /// Tables for people.
+    /// Tables with a row for each figure, as programs read them.
     pub(crate) tables: Vec<Section>,
+    /// The same figures side by side, for people: in place of the table of this name.
+    pub(crate) grids: Vec<Section>,
     /// Data of the charts.
     pub(crate) plots: Vec<Section>,
     pub(crate) charts: Vec<Card>,
@@ -31,6 +33,7 @@ pub(crate) struct ExperimentSummary {
 impl ExperimentSummary {
     fn add(&mut self, other: ExperimentSummary) {
         self.tables.extend(other.tables);
+        self.grids.extend(other.grids);
         self.plots.extend(other.plots);
         self.charts.extend(other.charts);
         self.headlines.extend(other.headlines);

@@ -2,7 +2,7 @@
 
 use binlogz_figures::{Bar, BarRow, Card, FigureUnit, Paint, Section, TableCell};
 
-use super::figures::{Repeats, difference_percent, optional};
+use super::figures::{Repeats, optional};
 use super::{ExperimentSummary, bar_row, card, percent_bars, share};
 use crate::load::work::text_rows;
 use crate::report::published::published;
@@ -69,6 +69,7 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             ],
             rows,
         }],
+        grids: Vec::new(),
         plots: vec![Section {
             name: "network_plot",
             title: "Network",
@@ -102,8 +103,8 @@ fn figures(results: &Results, setting: &str) -> Option<Figures> {
 /// Compression's effect on the network.
 fn headline(results: &Results, cores: &str) -> Option<String> {
     let [off, on] = both(results, cores);
-    let change = difference_percent(on?.wire_bytes?, off?.wire_bytes?);
-    Some(format!("Compression changes the bytes on the wire by {change:+.0} % for each row change"))
+    let left = on?.wire_bytes? / off?.wire_bytes? * 100.0;
+    Some(format!("Compression leaves {left:.0} % of the bytes on the wire, by row change"))
 }
 
 /// Without compression, and with it.
@@ -152,14 +153,14 @@ fn chart(results: &Results) -> Card {
 fn conclusion(results: &Results, cores: &str) -> Option<String> {
     let [off, on] = both(results, cores);
     let (off, on) = (off?, on?);
-    let wire = difference_percent(on.wire_bytes?, off.wire_bytes?);
+    let wire = on.wire_bytes? / off.wire_bytes? * 100.0;
     let cpu = on.cpu_us.zip(off.cpu_us).map_or_else(String::new, |(on, off)| {
-        format!(", the server's processor time by {:+.1} %", difference_percent(on, off))
+        format!(" and takes {:.1} % of the server's processor time", on / off * 100.0)
     });
     let (plural, processors) = if cores == "1" { ("", "1") } else { ("s", "all") };
     Some(format!(
-        "Network, {processors} core{plural}: compression changes the bytes on the wire by row change by {wire:+.1} %{cpu}, row \
-         changes a second by {:+.1} %.",
-        difference_percent(on.rate, off.rate)
+        "Network, {processors} core{plural}: compression leaves {wire:.1} % of the bytes on the wire by row change{cpu}; there are {:.1} % \
+         of the row changes a second.",
+        on.rate / off.rate * 100.0
     ))
 }

@@ -53,6 +53,7 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             columns: &["replica", "follows", "with", "outcome", "rows_percent", "said"],
             rows,
         }],
+        grids: Vec::new(),
         plots: Vec::new(),
         charts: vec![chart(results)],
         headlines: vec![headline(results)],

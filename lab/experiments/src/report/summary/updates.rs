@@ -100,6 +100,7 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             ],
             rows,
         }],
+        grids: Vec::new(),
         plots: vec![Section {
             name: "updates_plot",
             title: "Updates",
@@ -115,7 +116,7 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             ),
             card(
                 "Updates: time in percent of that without compression",
-                "More is slower.",
+                "",
                 percent_bars(&[("here", Paint::Second), ("published", Paint::Elsewhere)], times_taken),
             ),
         ],

@@ -111,7 +111,7 @@ impl Advise {
         let Some(advice) = advice else { return Ok(exit) };
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create()?);
-            let written = advice.write_page(&name(&logs), &mut out);
+            let written = advice.write_page(&name(&logs), only_server(&logs).as_deref(), &mut out);
             let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| CommandFailure::writing(page, &error))?.finish()?;
         }
@@ -222,12 +222,14 @@ fn is_server(log: &LogPath) -> bool {
         }
 }
 
-/// The name of the measured logs, for the page.
+/// The name of the measured logs, for the page, which has the server's name elsewhere.
 fn name(logs: &[MeasuredLog]) -> String {
+    let has_one_server = only_server(logs).is_some();
     let name = |log: &MeasuredLog| match log {
         MeasuredLog::Path(LogPath::File(path)) => {
             path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
         }
+        MeasuredLog::Server(log) if has_one_server => log.name().to_owned(),
         log => log.to_string(),
     };
     match logs {
@@ -237,4 +239,14 @@ fn name(logs: &[MeasuredLog]) -> String {
         }
         [] => String::new(),
     }
+}
+
+/// The server that all logs were read from, if they were.
+fn only_server(logs: &[MeasuredLog]) -> Option<String> {
+    let mut servers = logs.iter().map(|log| match log {
+        MeasuredLog::Server(log) => Some(log.server()),
+        MeasuredLog::Path(_) => None,
+    });
+    let first = servers.next()??;
+    servers.all(|server| server.as_ref() == Some(&first)).then_some(first)
 }

@@ -103,6 +103,16 @@ fn enough(sizes: impl DoubleEndedIterator<Item = u64>) -> usize {
 }
 
 impl SampledServerLog {
+    /// The server, as errors name it.
+    pub(super) fn server(&self) -> String {
+        self.connect.server()
+    }
+
+    /// The log's name at the server.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Begins to receive it.
     pub(super) fn open(&self) -> Result<Input> {
         let dump = DumpOptions::to_the_end(&self.name, FIRST_EVENT);

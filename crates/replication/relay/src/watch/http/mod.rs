@@ -13,6 +13,7 @@
 //! read-only and needs no password. It listens where the configuration says, which is nowhere by default.
 
 mod connections;
+mod entrance;
 mod history;
 mod metrics;
 mod page;
@@ -27,6 +28,7 @@ use crate::telemetry::duties::{self, DutyStatus};
 use crate::watch::WatchedRelay;
 use crate::watch::relay_status::{NamedStatus, RelayStatus};
 
+use entrance::ReplicaEntrance;
 pub(crate) use history::{HourHistory, watch};
 pub use request::HttpRequest;
 
@@ -184,7 +186,8 @@ fn of_source(
     };
     match request.path.as_str() {
         "/" => {
-            let page = page::html(&source.name, status, &samples(watch, &source.name));
+            let entrance = ReplicaEntrance::of(watch, &source.name, request);
+            let page = page::html(&source.name, status, &samples(watch, &source.name), entrance.as_ref());
             HttpAnswer::page(page, page::REFRESH_SECONDS)
         }
         "/status.json" => HttpAnswer::json(source),

@@ -64,6 +64,11 @@ impl HttpRequest {
         parameters.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
+    /// The name or address by which the relay was asked, without the port.
+    pub(super) fn host(&self) -> Option<&str> {
+        self.host.as_deref().map(|host| without_port(host.trim()))
+    }
+
     /// Whether the request means this relay, which also has these names.
     pub(super) fn is_ours(&self, names: &[String]) -> bool {
         let Some(host) = &self.host else { return true };

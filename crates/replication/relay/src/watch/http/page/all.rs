@@ -27,6 +27,7 @@ pub(in crate::watch::http) fn html(relay: &RelayStatus) -> String {
     text(&Page {
         title: "binlogz relay",
         subtitle: &subtitle(relay.version, relay.uptime_seconds),
+        as_of: Some(crate::time::now()),
         state: Some(worst),
         lead: &format!("{well} of {} sources are live", relay.sources.len()),
         reasons: &reasons,
@@ -79,6 +80,8 @@ fn table(rows: &[&NamedStatus]) -> Section {
         "lag",
         "durable_file",
         "durable_position",
+        "archived",
+        "waiting_files",
         "replicas",
         "bytes",
         "trouble",
@@ -86,6 +89,7 @@ fn table(rows: &[&NamedStatus]) -> Section {
     let row = |source: &&NamedStatus| -> Vec<TableCell> {
         let status = source.status.as_ref();
         let log = status.and_then(|status| status.log.as_ref());
+        let archive = status.and_then(|status| status.archive.as_ref());
         vec![
             source.name.as_str().into(),
             source.state.into(),
@@ -93,6 +97,10 @@ fn table(rows: &[&NamedStatus]) -> Section {
             status.and_then(|status| status.source.lag_seconds).map(duration).into(),
             log.map(|log| log.durable.file.clone()).into(),
             log.map(|log| log.durable.position).into(),
+            archive
+                .map(|archive| archive.last_file.clone().unwrap_or_else(|| "not known yet".to_owned()))
+                .into(),
+            archive.map(|archive| archive.waiting_files as u64).into(),
             status.map(|status| status.replicas.len() as u64).into(),
             log.map(|log| log.bytes).into(),
             source.troubles().first().cloned().into(),

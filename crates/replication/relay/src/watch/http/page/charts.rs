@@ -1,7 +1,8 @@
 //! Charts of the last hour: the lag, the traffic, and each replica's lag.
 
 use binlogz_figures::{
-    Card, Chart, ChartLine, FigureUnit, LineChart, Paint, Section, Series, SparkRow, Sparks, TableCell,
+    Card, Chart, ChartAxis, ChartLine, FigureUnit, LineChart, Paint, Section, Series, SparkRow, Sparks,
+    TableCell,
 };
 
 use super::{duration, size, state};
@@ -21,7 +22,7 @@ pub(super) fn charts(status: &SourceReport, samples: &[Sample]) -> Vec<Card> {
         ),
         card(
             "Throughput",
-            "Bytes a second during the last hour: received from the source, stored, served to all replicas.",
+            "Bytes a second during the last hour: received from the source, stored, served to all replicas; beside the names the last.",
             false,
             Chart::Lines(throughput(samples)),
         ),
@@ -42,7 +43,7 @@ fn lag(samples: &[Sample]) -> LineChart {
     let values = samples.iter().map(|sample| sample.lag_seconds.map(|lag| lag as f64));
     LineChart {
         unit: FigureUnit::Seconds,
-        at: samples.iter().map(|sample| time_of_day(sample.time)).collect(),
+        at: ChartAxis::Times(samples.iter().map(|sample| sample.time).collect()),
         lines: vec![ChartLine { series: Series::new("lag", Paint::First), values: values.collect() }],
         is_filled: true,
         has_dots: false,
@@ -53,7 +54,7 @@ fn lag(samples: &[Sample]) -> LineChart {
 fn throughput(samples: &[Sample]) -> LineChart {
     LineChart {
         unit: FigureUnit::BytesPerSecond,
-        at: samples.iter().map(|sample| time_of_day(sample.time)).collect(),
+        at: ChartAxis::Times(samples.iter().map(|sample| sample.time).collect()),
         lines: vec![
             traffic_line("received", Paint::First, samples, |traffic| traffic.received),
             traffic_line("stored", Paint::Second, samples, |traffic| traffic.stored),
@@ -132,10 +133,4 @@ fn traffic_row(sample: &Sample) -> Vec<TableCell> {
 
 fn rate(bytes: Option<f64>) -> TableCell {
     bytes.map_or(TableCell::Null, |bytes| TableCell::Number(bytes.round() as i128))
-}
-
-/// To the minute: on an axis there is no room for more.
-fn time_of_day(time: u64) -> String {
-    let of_day = time % 86_400;
-    format!("{:02}:{:02}", of_day / 3600, of_day / 60 % 60)
 }

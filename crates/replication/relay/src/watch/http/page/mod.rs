@@ -11,8 +11,10 @@ mod tests;
 
 use binlogz_figures::{FigureUnit, Page, Section, TableCell, Tile, Tone};
 
+use super::entrance::ReplicaEntrance;
 use super::history::Sample;
-use crate::watch::status::{ReplicaStatus, SourceReport};
+use crate::housekeeping::checking::ArchiveCheckStatus;
+use crate::watch::status::{ArchiveStatus, ReplicaStatus, SourceReport};
 
 /// Errors shown; the JSON document has more.
 const ERRORS_SHOWN: usize = 10;
@@ -20,23 +22,30 @@ const ERRORS_SHOWN: usize = 10;
 /// How often the page is loaded again, in seconds; said on it.
 pub(super) const REFRESH_SECONDS: u64 = 10;
 
-/// The page of a source; of the only one without its name.
-pub(super) fn html(name: &str, status: &SourceReport, samples: &[Sample]) -> String {
-    let state = state::of(status);
+/// The page of a source; of the only one without its name. `entrance`: where its replicas connect.
+pub(super) fn html(
+    name: &str,
+    status: &SourceReport,
+    samples: &[Sample],
+    entrance: Option<&ReplicaEntrance>,
+) -> String {
+    let state = state::of(status, entrance);
     let mut samples = samples.to_vec();
-    // So that a relay that has just begun has something to show.
-    samples.push(Sample::of(status, None));
+    // So that a relay that has just begun has something to show. Since the last sample there is as much traffic as before it.
+    let traffic = samples.last().and_then(|last| last.traffic);
+    samples.push(Sample { traffic, ..Sample::of(status, None) });
     let title = format!("binlogz relay{}{name}", if name.is_empty() { "" } else { ": " });
     let page = Page {
         title: &title,
         subtitle: &subtitle(status.version, status.uptime_seconds),
+        as_of: Some(crate::time::now()),
         state: Some((state.tone, state.word)),
         lead: &state.lead,
         reasons: &state.reasons,
         steps: &state.steps,
         tiles: &tiles(status, state.tone),
         charts: &charts::charts(status, &samples),
-        tables: &[replicas(status), log(status), errors(status)],
+        tables: &[replicas(status), log(status), archive(status.archive.as_ref()), errors(status)],
         figures: &[charts::traffic(&samples)],
     };
     text(&page)
@@ -73,6 +82,7 @@ fn tiles(status: &SourceReport, tone: Tone) -> Vec<Tile> {
         },
         Tile::new(slowest.map_or("–".to_owned(), duration), "lag of the slowest replica"),
         Tile::new(size(on_disk), "log on disk"),
+        archive_tile(status.archive.as_ref()),
         Tile::new(saved, "saved by storing it"),
         Tile::new(size(bytes.received), "received since the start"),
         Tile::new(size(bytes.served), "served since the start"),
@@ -136,6 +146,72 @@ fn log(status: &SourceReport) -> Section {
         ),
     );
     Section { name: "log", title: "The log", columns: &["what", "value"], rows }
+}
+
+/// Closed files that are here alone.
+fn archive_tile(archive: Option<&ArchiveStatus>) -> Tile {
+    let Some(archive) = archive else { return Tile::new("none", "archive") };
+    let is_damaged = archive.check.as_ref().is_some_and(|check| check.damaged_logs > 0);
+    let tone = match (is_damaged || archive.failing_seconds.is_some(), archive.waiting_files) {
+        (true, _) => Tone::Bad,
+        (false, 0) if archive.last_file.is_some() => Tone::Good,
+        (false, _) => Tone::Neutral,
+    };
+    let what = match archive.waiting_files {
+        1 => "closed file waits for the archive",
+        _ => "closed files wait for the archive",
+    };
+    Tile { tone, ..Tile::new(archive.waiting_files.to_string(), what) }
+}
+
+/// Where closed files go, and how far they are there.
+fn archive(archive: Option<&ArchiveStatus>) -> Section {
+    let mut rows = Vec::new();
+    let mut row = |what: &str, value: String| rows.push(vec![what.into(), value.into()]);
+    match archive {
+        None => row("place", "none: closed files are on this machine alone".to_owned()),
+        Some(archive) => {
+            row("place", archive.to.clone());
+            let last = archive.last_file.clone();
+            row("archived up to", last.unwrap_or_else(|| "not known yet, or nothing".to_owned()));
+            row(
+                "waiting",
+                match archive.waiting_files {
+                    0 => "no closed file".to_owned(),
+                    files => format!(
+                        "{}; none was archived for {}",
+                        binlogz_figures::counted(files as u64, "closed files"),
+                        duration(archive.still_seconds)
+                    ),
+                },
+            );
+            if let Some(seconds) = archive.failing_seconds {
+                row("failing for", duration(seconds));
+            }
+            let check = archive.check.as_ref().map_or_else(|| "never".to_owned(), check_in_words);
+            row("checked", check);
+        }
+    }
+    Section { name: "archive", title: "The archive", columns: &["what", "value"], rows }
+}
+
+fn check_in_words(check: &ArchiveCheckStatus) -> String {
+    let mut said = match check.age_seconds {
+        Some(age) => format!("the last check of everything began {} ago", duration(age)),
+        None => "nothing is there to check yet".to_owned(),
+    };
+    said += &format!(
+        ", one is due every {}; {} since the start",
+        duration(check.interval_seconds),
+        binlogz_figures::counted(check.checked_logs, "logs")
+    );
+    if check.damaged_logs > 0 {
+        said += &format!("; {} damaged or missing", check.damaged_logs);
+    }
+    if let Some(seconds) = check.failing_seconds {
+        said += &format!("; looking has failed for {}", duration(seconds));
+    }
+    said
 }
 
 fn errors(status: &SourceReport) -> Section {

@@ -6,6 +6,7 @@ use binlogz_figures::{PageStep, Tone};
 use super::{duration, size};
 use crate::receive::control::Phase;
 use crate::watch::condition::{self, BEHIND_SECONDS};
+use crate::watch::http::entrance::ReplicaEntrance;
 use crate::watch::status::{ReplicaStatus, SourceReport};
 
 /// How the relay is.
@@ -18,7 +19,7 @@ pub(super) struct RelayState {
     pub(super) steps: Vec<PageStep>,
 }
 
-pub(super) fn of(status: &SourceReport) -> RelayState {
+pub(super) fn of(status: &SourceReport, entrance: Option<&ReplicaEntrance>) -> RelayState {
     let source = &status.source;
     // The phase changes with each attempt.
     let since = duration(source.down_seconds.unwrap_or(source.phase_seconds));
@@ -50,7 +51,12 @@ pub(super) fn of(status: &SourceReport) -> RelayState {
             bytes => format!("replica {} lacks {} of it", last.server_id, size(bytes)),
         });
     }
-    RelayState { tone, word, lead, reasons, steps: steps(status) }
+    let mut steps = steps(status);
+    // Trouble first.
+    if steps.is_empty() && status.replicas.is_empty() && status.bytes.served == 0 {
+        steps.extend(entrance.zip(status.log.as_ref()).map(|(entrance, log)| entrance.step(log)));
+    }
+    RelayState { tone, word, lead, reasons, steps }
 }
 
 /// How a replica is. One that has all of a log that nobody adds to is not live.

@@ -6,6 +6,7 @@ use binlogz_testkit::browser::assert_readable;
 use binlogz_testkit::{Tool, require_tool};
 
 use super::*;
+use crate::housekeeping::checking::ArchiveCheckStatus;
 use crate::housekeeping::scrub::ScrubStatus;
 use crate::rates::RatesStatus;
 use crate::receive::control::Phase;
@@ -151,7 +152,7 @@ fn hour_without_source() -> Vec<Sample> {
 #[test]
 fn a_dead_source_does_not_look_like_a_live_one() {
     let lead = |status: &SourceReport| {
-        let page = html("", status, &hour());
+        let page = html("", status, &hour(), None);
         let (_, lead) = page.split_once("<section class=\"lead ").unwrap();
         lead.split_once("</section>").unwrap().0.to_owned()
     };
@@ -180,9 +181,9 @@ fn a_dead_source_does_not_look_like_a_live_one() {
         assert!(lead.starts_with(&beginning(tone, sign, word)), "{word}: {lead}");
     }
     // No replica of a dead source is live either.
-    let live = html("", &status(Phase::Receiving, Some(0)), &hour());
+    let live = html("", &status(Phase::Receiving, Some(0)), &hour(), None);
     assert_eq!((live.matches("</i> Live<").count(), live.matches("</i> Behind<").count()), (3, 1));
-    let dead = html("", &down(), &hour());
+    let dead = html("", &down(), &hour(), None);
     assert_eq!((dead.matches("</i> Live<").count(), dead.matches("</i> Has all<").count()), (0, 1));
 }
 
@@ -231,9 +232,101 @@ fn of_many_sources_those_that_need_somebody_come_first() {
     assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
 }
 
+/// A relay that stores the bytes that it receives, and that nobody reads yet.
+fn unread() -> SourceReport {
+    let mut status = SourceReport { replicas: Vec::new(), ..status(Phase::Receiving, Some(0)) };
+    status.bytes.served = 0;
+    status.archive = Some(archive());
+    status
+}
+
+fn archive() -> ArchiveStatus {
+    ArchiveStatus {
+        to: "s3://backup/production/europe/orders-and-payments/of-all-of-europe/db1.example.com".to_owned(),
+        last_file: Some("binlog.000041".to_owned()),
+        waiting_files: 0,
+        still_seconds: 0,
+        failing_seconds: None,
+        check: Some(ArchiveCheckStatus {
+            interval_seconds: 86_400,
+            age_seconds: Some(7300),
+            checked_logs: 41,
+            damaged_logs: 0,
+            failing_seconds: None,
+        }),
+    }
+}
+
+fn entrance() -> ReplicaEntrance {
+    ReplicaEntrance {
+        host: Some("relay.example.com".to_owned()),
+        port: 3307,
+        is_local: false,
+        has_tls: true,
+        source: None,
+    }
+}
+
+/// The first minute of a relay, in which all that came was stored as it is.
+fn minute() -> Vec<Sample> {
+    let mut samples = hour().split_off(354);
+    for sample in &mut samples {
+        sample.traffic =
+            sample.traffic.map(|traffic| Traffic { stored: traffic.received, served: 0.0, ..traffic });
+    }
+    samples
+}
+
+#[test]
+fn who_has_no_replica_is_told_how_to_connect_one() {
+    let entrance = entrance();
+    let page = html("", &unread(), &hour(), Some(&entrance));
+    let statement = "SOURCE_HOST=&#39;relay.example.com&#39;, SOURCE_PORT=3307,";
+    assert!(page.contains(statement) && page.contains("\nSTART REPLICA;</code>"), "{page}");
+    // Trouble comes first, and with a replica nobody needs it.
+    let waiting = SourceReport { replicas: Vec::new(), ..down() };
+    for status in [waiting, status(Phase::Receiving, Some(0)), SourceReport { log: None, ..unread() }] {
+        let page = html("", &status, &hour(), Some(&entrance));
+        assert!(!page.contains(statement), "{page}");
+    }
+}
+
+#[test]
+fn the_page_tells_the_state_of_the_archive() {
+    let page = html("", &unread(), &hour(), None);
+    let (_, section) = page.split_once("<h2>The archive</h2>").unwrap();
+    let (section, _) = section.split_once("</section>").unwrap();
+    let said = "the last check of everything began 2 h ago, one is due every 24 h; 41 logs since the start";
+    for said in ["s3://<wbr>backup/<wbr>production/<wbr>", "binlog.000041", "no closed file", said] {
+        assert!(section.contains(said), "{said}: {section}");
+    }
+    assert!(
+        page.contains("<div class=\"good\"><b>0</b><span>closed files wait for the archive</span>"),
+        "{page}"
+    );
+    let failing = ArchiveStatus {
+        waiting_files: 2,
+        still_seconds: 754,
+        failing_seconds: Some(754),
+        check: Some(ArchiveCheckStatus { damaged_logs: 1, ..ArchiveCheckStatus::default() }),
+        ..archive()
+    };
+    let page = html("", &SourceReport { archive: Some(failing), ..unread() }, &hour(), None);
+    for said in [
+        "<div class=\"bad\"><b>2</b><span>closed files wait for the archive</span>",
+        "2 closed files; none was archived for 12 min",
+        "<dt>failing for</dt><dd>12 min</dd>",
+        "; 1 damaged or missing",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    let none = html("", &status(Phase::Receiving, Some(0)), &hour(), None);
+    assert!(none.contains("none: closed files are on this machine alone"), "{none}");
+}
+
 #[test]
 fn what_is_red_says_what_to_do() {
-    let page = |status: &SourceReport| html("", status, &[]);
+    let page = |status: &SourceReport| html("", status, &[], None);
     assert!(!page(&status(Phase::Receiving, Some(0))).contains("What to do"));
     assert!(page(&down()).contains("<code>mysqladmin --host=db1.example.com --port=3306 ping</code>"));
     let failed = page(&failed());
@@ -247,7 +340,7 @@ fn what_is_red_says_what_to_do() {
 
 #[test]
 fn numbers_that_name_something_have_no_commas() {
-    let page = html("", &status(Phase::Receiving, Some(0)), &hour());
+    let page = html("", &status(Phase::Receiving, Some(0)), &hour(), None);
     for said in [">4294967001<", ">107374182<", "server 4294967003", "binlog.000042 at 123456789"] {
         assert!(page.contains(said), "{said}");
     }
@@ -267,7 +360,7 @@ fn no_client_writes_to_the_page() {
     status.troubles = vec![EVIL.to_owned()];
     let log = status.log.as_mut().unwrap();
     (log.gtid_executed, log.first_file) = (EVIL.to_owned(), EVIL.to_owned());
-    let page = html("", &status, &hour());
+    let page = html("", &status, &hour(), None);
     assert!(page.matches("&lt;script&gt;").count() > 10);
     assert!(!page.contains("<script>") && !page.contains("<img"), "{page}");
 }
@@ -281,11 +374,12 @@ fn the_page_can_be_read_on_every_screen() {
     let nobody = SourceReport { replicas: Vec::new(), log: None, ..status(Phase::Connecting, None) };
     let pages = [
         ("relay-all", all::html(&several())),
-        ("relay-up", html("", &status(Phase::Receiving, Some(0)), &hour())),
-        ("relay-down", html("", &down(), &hour_without_source())),
-        ("relay-failed", html("", &failed(), &hour())),
-        ("relay-long", html("", &long, &hour())),
-        ("relay-beginning", html("", &nobody, &[])),
+        ("relay-up", html("", &status(Phase::Receiving, Some(0)), &hour(), None)),
+        ("relay-down", html("", &down(), &hour_without_source(), None)),
+        ("relay-failed", html("", &failed(), &hour(), None)),
+        ("relay-long", html("", &long, &hour(), None)),
+        ("relay-unread", html("", &unread(), &minute(), Some(&entrance()))),
+        ("relay-beginning", html("", &nobody, &[], None)),
     ];
     let looked = assert_readable(chromium, &pages);
     // Lines of lag, traffic and each replica whose lag is known, at three widths in two schemes.
