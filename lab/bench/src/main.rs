@@ -7,6 +7,8 @@ mod demo;
 
 use std::process::ExitCode;
 
+use binlogz_cli_common::companions::bench::BenchArgs;
+use binlogz_cli_common::companions::demo::DemoArgs;
 use binlogz_cli_common::failure::{Result, ended};
 use binlogz_cli_common::help::{self, HELP_WIDTH};
 use binlogz_cli_common::start::{ReportingArgs, parsed};
@@ -30,8 +32,8 @@ struct BenchCli {
 
 #[derive(Debug, Subcommand)]
 enum BenchProgramCommand {
-    Bench(bench::Bench),
-    Demo(demo::Demo),
+    Bench(BenchArgs),
+    Demo(DemoArgs),
 }
 
 fn main() -> ExitCode {
@@ -46,8 +48,8 @@ fn main() -> ExitCode {
 impl BenchProgramCommand {
     fn run(self) -> Result<Exit> {
         match self {
-            BenchProgramCommand::Bench(command) => command.run(),
-            BenchProgramCommand::Demo(command) => command.run(),
+            BenchProgramCommand::Bench(args) => bench::run(args),
+            BenchProgramCommand::Demo(args) => demo::run(args),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use binlogz_cli_common::companions::sql::MEMORY;
+use binlogz_cli_common::companions::sql_cluster::{ClusterArgs, PARTITIONS, TASK_SIZE, host_and_port};
 use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::units::{above_zero, workers};
@@ -13,16 +15,17 @@ use binlogz_cluster::scheduler::{self, Scheduler};
 use binlogz_cluster::{ClusterClient, DEFAULT_PARTITION_SIZE, DEFAULT_SHUFFLE_PARTITIONS, tell};
 use binlogz_query::engine::STACK_SIZE;
 use binlogz_query::{Error, Logs, QueryEngine, QueryOptions};
-use clap::{Args, Parser};
+use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::inputs::open_keyring;
 use crate::temporary::Temporary;
-use crate::{MEMORY, MIB, Run};
+use crate::{MIB, Run};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const DEFAULT_TASK_SIZE: NonZeroU64 = NonZeroU64::new(DEFAULT_PARTITION_SIZE / MIB as u64).unwrap();
-const DEFAULT_PARTITIONS: NonZeroUsize = NonZeroUsize::new(DEFAULT_SHUFFLE_PARTITIONS).unwrap();
+// The help says what the cluster does.
+const _: () = assert!(TASK_SIZE.get() * MIB as u64 == DEFAULT_PARTITION_SIZE);
+const _: () = assert!(PARTITIONS.get() == DEFAULT_SHUFFLE_PARTITIONS);
 
 const SCHEDULER_EXAMPLES: &str = "Examples:
   binlogz-sql scheduler
@@ -32,30 +35,15 @@ const EXECUTOR_EXAMPLES: &str = "Examples:
   binlogz-sql executor --scheduler 127.0.0.1:50050
   binlogz-sql executor --scheduler 10.0.0.1:50050 --listen 10.0.0.2 --host 10.0.0.2 --work /var/lib/binlogz-sql";
 
-#[derive(Debug, Args)]
-pub(crate) struct ClusterArgs {
-    /// Let the cluster of this scheduler run the statements; its executors open each INPUT themselves
-    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
-    cluster: Option<(String, u16)>,
-    /// MiB of logs that a task of the cluster reads; only logs of archives are divided
-    #[arg(long, value_name = "MIB", default_value_t = DEFAULT_TASK_SIZE, requires = "cluster")]
-    task_size: NonZeroU64,
-    /// Partitions of joins and groups in the cluster
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PARTITIONS, value_parser = above_zero, requires = "cluster")]
-    partitions: NonZeroUsize,
-}
-
-impl ClusterArgs {
-    /// An engine of this process, or of the cluster.
-    pub(crate) fn engine(&self, logs: Logs, options: &QueryOptions) -> Result<QueryEngine, Error> {
-        let Some((host, port)) = &self.cluster else { return QueryEngine::new(logs, options) };
-        let client = ClusterClient {
-            scheduler: format!("{host}:{port}"),
-            partition_size: self.task_size.get().saturating_mul(MIB as u64),
-            shuffle_partitions: self.partitions.get(),
-        };
-        client.engine(logs, options)
-    }
+/// An engine of this process, or of the cluster.
+pub(crate) fn engine(args: &ClusterArgs, logs: Logs, options: &QueryOptions) -> Result<QueryEngine, Error> {
+    let Some((host, port)) = &args.cluster else { return QueryEngine::new(logs, options) };
+    let client = ClusterClient {
+        scheduler: format!("{host}:{port}"),
+        partition_size: args.task_size.get().saturating_mul(MIB as u64),
+        shuffle_partitions: args.partitions.get(),
+    };
+    client.engine(logs, options)
 }
 
 /// Hand out the tasks of a cluster to its executors
@@ -170,12 +158,4 @@ impl ExecutorArgs {
 fn runtime() -> Result<Runtime, Error> {
     let runtime = Builder::new_multi_thread().enable_all().thread_stack_size(STACK_SIZE).build();
     runtime.map_err(|error| Error::Log(format!("start threads: {error}")))
-}
-
-fn host_and_port(text: &str) -> Result<(String, u16), String> {
-    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    match parts {
-        Some((host, port)) if !host.is_empty() => Ok((host.to_owned(), port)),
-        _ => Err("expected HOST:PORT".to_owned()),
-    }
 }

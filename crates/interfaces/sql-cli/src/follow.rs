@@ -5,112 +5,91 @@ use std::borrow::Cow;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_cli_common::companions::export::{AT_ONCE, FollowArgs};
+use binlogz_cli_common::companions::sql_inputs::SqlServerArgs;
 use binlogz_query::Error;
 use binlogz_query::export::follow::{FollowError, RECEIVED_MAX, ReceivedPart};
 use binlogz_query::export::{Exporter, TableExport};
 use binlogz_row_changes::ServerSchemaError;
 use binlogz_source::ConnectOptions;
-use clap::Args;
 
 use crate::complain;
 use crate::schema::SchemaPlace;
-use crate::server::SqlServerArgs;
+use crate::server::connect_options;
 use crate::told::{tell, warn};
 
-/// The default of --interval.
-const INTERVAL_SECONDS: u64 = 60;
 /// The first pause before a server is asked again that went away, and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 const MIB: u64 = 1 << 20;
+// The help says what is received.
+const _: () = assert!(AT_ONCE * MIB == RECEIVED_MAX);
 
-#[derive(Debug, Args)]
-pub(crate) struct FollowArgs {
-    /// Then export what a server or relay has that is new, and again every --interval, until a signal ends it
-    ///
-    /// USER@HOST:PORT, of which the host suffices, a socket or mysql://…; it needs GTIDs. Option files of MySQL's programs say more: groups client and
-    /// binlogz.
-    #[arg(long, value_name = "SERVER", conflicts_with = "dry_run")]
-    follow: Option<String>,
-    /// Seconds from one look at the followed server to the next
-    #[arg(long, value_name = "SECONDS", default_value_t = INTERVAL_SECONDS, requires = "follow")]
-    interval: u64,
-    /// MiB that are received of a followed server before they are exported; a transaction is never divided
-    #[arg(long, value_name = "MIB", default_value_t = RECEIVED_MAX / MIB, requires = "follow")]
-    at_once: u64,
+/// Follows the server. A signal ends the process; the runs exported until then count.
+pub(crate) fn run(
+    args: &FollowArgs,
+    export: &TableExport,
+    in_bytes: bool,
+    server: &SqlServerArgs,
+    schema: Option<&SchemaPlace>,
+) -> Result<(), Error> {
+    let connect = connect_options(server, args.follow.as_deref().unwrap_or_default())?;
+    let mut exporter = export.begin()?;
+    let interval = Duration::from_secs(args.interval);
+    let mut away: Option<AwayServer> = None;
+    let mut was_reached = false;
+    loop {
+        let looked = Instant::now();
+        match look(args, &connect, &mut exporter, in_bytes, schema) {
+            Ok(has_more) => {
+                was_reached = true;
+                if let Some(away) = away.take() {
+                    complain(&format!(
+                        "the server is there again after {} s",
+                        away.since.elapsed().as_secs()
+                    ));
+                }
+                if !has_more {
+                    thread::sleep(interval.saturating_sub(looked.elapsed()));
+                }
+            }
+            // A wrong name, account or option is told at once.
+            Err(FollowError::Source(error)) if was_reached && may_come_back(&error) => {
+                let away = away.get_or_insert_with(|| {
+                    complain(&format!("warning: {error}; asking again until it is there"));
+                    AwayServer { since: looked, pause: PAUSE_MIN }
+                });
+                thread::sleep(away.pause);
+                away.pause = (away.pause * 2).min(PAUSE_MAX);
+            }
+            Err(FollowError::Source(error)) => return Err(Error::Log(error.to_string())),
+            Err(FollowError::Other(error)) => return Err(error),
+        }
+    }
 }
 
-impl FollowArgs {
-    pub(crate) fn is_asked(&self) -> bool {
-        self.follow.is_some()
+/// Exports the new transactions; returns whether the server may have more now.
+fn look(
+    args: &FollowArgs,
+    connect: &ConnectOptions,
+    exporter: &mut Exporter<'_>,
+    in_bytes: bool,
+    schema: Option<&SchemaPlace>,
+) -> Result<bool, FollowError> {
+    let part = ReceivedPart::receive(connect, exporter.gtids()?, args.at_once.saturating_mul(MIB))?;
+    let has_more = part.has_more;
+    // After the transactions: it has the tables that they made.
+    let schema = match schema.filter(|_| !part.is_empty()) {
+        Some(schema) => described(schema, exporter.tables())?,
+        None => None,
+    };
+    let exported = part.export(exporter, schema.as_deref(), complain)?;
+    match exported.run {
+        Some(_) => tell(&exported, false, in_bytes)?,
+        None => warn(&exported),
     }
-
-    /// Follows the server. A signal ends the process; the runs exported until then count.
-    pub(crate) fn run(
-        &self,
-        export: &TableExport,
-        in_bytes: bool,
-        server: &SqlServerArgs,
-        schema: Option<&SchemaPlace>,
-    ) -> Result<(), Error> {
-        let connect = server.connect_options(self.follow.as_deref().unwrap_or_default())?;
-        let mut exporter = export.begin()?;
-        let interval = Duration::from_secs(self.interval);
-        let mut away: Option<AwayServer> = None;
-        let mut was_reached = false;
-        loop {
-            let looked = Instant::now();
-            match self.look(&connect, &mut exporter, in_bytes, schema) {
-                Ok(has_more) => {
-                    was_reached = true;
-                    if let Some(away) = away.take() {
-                        complain(&format!(
-                            "the server is there again after {} s",
-                            away.since.elapsed().as_secs()
-                        ));
-                    }
-                    if !has_more {
-                        thread::sleep(interval.saturating_sub(looked.elapsed()));
-                    }
-                }
-                // A wrong name, account or option is told at once.
-                Err(FollowError::Source(error)) if was_reached && may_come_back(&error) => {
-                    let away = away.get_or_insert_with(|| {
-                        complain(&format!("warning: {error}; asking again until it is there"));
-                        AwayServer { since: looked, pause: PAUSE_MIN }
-                    });
-                    thread::sleep(away.pause);
-                    away.pause = (away.pause * 2).min(PAUSE_MAX);
-                }
-                Err(FollowError::Source(error)) => return Err(Error::Log(error.to_string())),
-                Err(FollowError::Other(error)) => return Err(error),
-            }
-        }
-    }
-
-    /// Exports the new transactions; returns whether the server may have more now.
-    fn look(
-        &self,
-        connect: &ConnectOptions,
-        exporter: &mut Exporter<'_>,
-        in_bytes: bool,
-        schema: Option<&SchemaPlace>,
-    ) -> Result<bool, FollowError> {
-        let part = ReceivedPart::receive(connect, exporter.gtids()?, self.at_once.saturating_mul(MIB))?;
-        let has_more = part.has_more;
-        // After the transactions: it has the tables that they made.
-        let schema = match schema.filter(|_| !part.is_empty()) {
-            Some(schema) => described(schema, exporter.tables())?,
-            None => None,
-        };
-        let exported = part.export(exporter, schema.as_deref(), complain)?;
-        match exported.run {
-            Some(_) => tell(&exported, false, in_bytes)?,
-            None => warn(&exported),
-        }
-        // A part without anything new would be received again and again.
-        Ok(has_more && exported.run.is_some())
-    }
+    // A part without anything new would be received again and again.
+    Ok(has_more && exported.run.is_some())
 }
 
 /// The CREATE TABLE statements that --schema has of these tables, or of all; `None`: its server has none of them yet.

@@ -1,58 +1,38 @@
-//! How `sql` and `export` read logs: their common options, and the logs that these name.
+//! How `sql` and `export` read logs: the logs that their common options name.
 
 use std::ffi::OsString;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use binlogz_cli_common::companions::sql_inputs::SqlInputArgs;
 use binlogz_cli_common::failure::warn;
-use binlogz_cli_common::units::{above_zero, workers};
 use binlogz_encryption::Keyring;
 use binlogz_query::{Error, Logs};
-use clap::Args;
 
-use crate::schema::{SchemaArgs, SchemaPlace};
+use crate::schema::SchemaPlace;
 
-#[derive(Debug, Args)]
-pub(crate) struct SqlInputArgs {
-    /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N", value_parser = above_zero)]
-    jobs: Option<NonZeroUsize>,
-    /// Read encrypted logs with the keys of this keyring file
-    #[arg(long, value_name = "FILE")]
-    keyring: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) schema: SchemaArgs,
+/// The logs at these paths, with what --schema tells of their tables now.
+pub(crate) fn logs(args: &SqlInputArgs, paths: Vec<OsString>) -> Result<Logs, Error> {
+    logs_with(args, paths, SchemaPlace::open(&args.schema, false)?.as_ref(), None)
 }
 
-impl SqlInputArgs {
-    pub(crate) fn jobs(&self) -> usize {
-        workers(self.jobs)
-    }
-
-    /// The logs at these paths, with what --schema tells of their tables now.
-    pub(crate) fn logs(&self, paths: Vec<OsString>) -> Result<Logs, Error> {
-        self.logs_with(paths, self.schema.open(false)?.as_ref(), None)
-    }
-
-    /// The logs at these paths, described by a schema that is already open, of which only these tables matter.
-    pub(crate) fn logs_with(
-        &self,
-        paths: Vec<OsString>,
-        schema: Option<&SchemaPlace>,
-        tables: Option<&[(String, String)]>,
-    ) -> Result<Logs, Error> {
-        let keyring = self.keyring.as_deref().map(open_keyring).transpose()?;
-        let paths = paths.into_iter().map(PathBuf::from).collect();
-        let logs = Logs::new(paths, keyring, warn)?;
-        // One command has one set of logs.
-        let _ = UNREAD.set(logs.unread());
-        let Some(schema) = schema else { return Ok(logs) };
-        let text = schema.text(tables).map_err(|error| Error::Log(error.to_string()))?;
-        let logs = logs.with_schema(text.into_owned());
-        logs.map_err(|error| Error::Log(format!("{}: {error}", schema.place())))
-    }
+/// The logs at these paths, described by a schema that is already open, of which only these tables matter.
+pub(crate) fn logs_with(
+    args: &SqlInputArgs,
+    paths: Vec<OsString>,
+    schema: Option<&SchemaPlace>,
+    tables: Option<&[(String, String)]>,
+) -> Result<Logs, Error> {
+    let keyring = args.keyring.as_deref().map(open_keyring).transpose()?;
+    let paths = paths.into_iter().map(PathBuf::from).collect();
+    let logs = Logs::new(paths, keyring, warn)?;
+    // One command has one set of logs.
+    let _ = UNREAD.set(logs.unread());
+    let Some(schema) = schema else { return Ok(logs) };
+    let text = schema.text(tables).map_err(|error| Error::Log(error.to_string()))?;
+    let logs = logs.with_schema(text.into_owned());
+    logs.map_err(|error| Error::Log(format!("{}: {error}", schema.place())))
 }
 
 /// Set once the command's logs are open: whether changes were met that could not be read.

@@ -18,30 +18,27 @@ mod server;
 mod temporary;
 mod told;
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Read};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use binlogz_cli_common::companions::export::ExportArgs;
+use binlogz_cli_common::companions::sql::{SqlArgs, SqlFormat};
 use binlogz_cli_common::failure::complain;
-use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use binlogz_cli_common::program::speak_as;
 use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::terminal;
-use binlogz_cli_common::units::above_zero;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::{Error, QueryEngine, QueryOptions, ReadMeter, ReadStatement, StatementStopper, memory};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use signal_hook::consts::SIGINT;
 
-use inputs::SqlInputArgs;
-use progress::ProgressArgs;
+use progress::SqlProgress;
 use prompt::Prompt;
 use temporary::Temporary;
 
@@ -50,72 +47,11 @@ use temporary::Temporary;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Ask MySQL's binary logs in SQL
-///
-/// The tables are transactions, changes and events, and each table with row changes in the logs, as in "shop"."orders".
-/// The SQL is that of Apache DataFusion; statements can only read. Archives are read as they are: blocks that can't have what
-/// is asked for are neither read nor unpacked. Without a statement there is a prompt, or standard input has the statements.
-/// Other programs connect to binlogz sql serve.
-#[derive(Debug, Parser)]
-#[command(name = "binlogz-sql", bin_name = "binlogz sql", version, max_term_width = HELP_WIDTH, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
-struct Sql {
-    /// Run the statements of this file; - is standard input
-    #[arg(long, short, value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = FormatArg::Table)]
-    format: FormatArg,
-    /// Memory for reading, sorts, joins and groups, in MiB; what doesn't fit goes to temporary files
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
-    memory: NonZeroUsize,
-    /// Value of a parameter, $NAME in the statement ($1, or ? for the next number); may be repeated
-    #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameters::parse)]
-    parameters: Vec<(String, String)>,
-    #[cfg(feature = "cluster")]
-    #[command(flatten)]
-    cluster: cluster::ClusterArgs,
-    #[command(flatten)]
-    inputs: SqlInputArgs,
-    #[command(flatten)]
-    progress: ProgressArgs,
-    /// The statement, if it isn't elsewhere; then binary logs, archives, logs in archives; - is standard input
-    #[arg(value_name = "STATEMENT|INPUT")]
-    arguments: Vec<OsString>,
-}
-
-/// The default of --memory.
-const MEMORY: NonZeroUsize = NonZeroUsize::new(1024).unwrap();
 const MIB: usize = 1 << 20;
 /// How often it is looked how much memory is held.
 const MEMORY_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes written at a time.
 const BUFFER_SIZE: usize = 64 << 10;
-
-const EXAMPLES: &str = r#"Examples:
-  binlogz sql 'SELECT schema, "table", count(*) FROM changes GROUP BY 1, 2 ORDER BY 3 DESC' binlog.0000*
-  binlogz sql 'SELECT sum(after.total) FROM "shop"."orders"' s3://bucket/archive
-  binlogz sql --format csv -f report.sql archive > report.csv
-  binlogz sql --param id=42 'SELECT * FROM "shop"."orders" WHERE after.id = $id' archive
-  binlogz sql archive                                     # a prompt
-
-Exit codes: 0 done, 1 changes in the logs could not be read (each is named), 2 bad usage, bad SQL, bad input or I/O trouble."#;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
-    /// A table for people
-    #[value(alias = "text")]
-    Table,
-    /// Comma-separated values with a heading; NULL is empty
-    Csv,
-    /// Tab-separated values, as mysql --batch has them
-    Tsv,
-    /// One JSON object a line
-    Json,
-    /// Arrow's IPC stream
-    Arrow,
-    /// A Parquet file with the rows of one statement
-    Parquet,
-}
 
 /// The name of this program, at servers too.
 const PROGRAM: &str = "binlogz-sql";
@@ -140,13 +76,12 @@ fn command() -> Run {
     // `binlogz export`: a word that is no statement.
     match export::asked_for(std::env::args_os()) {
         Some(command_line) => {
-            let export =
-                export::ExportArgs::try_parse_from(command_line).unwrap_or_else(|error| refuse(&error));
-            Box::new(move || export.run())
+            let export = ExportArgs::try_parse_from(command_line).unwrap_or_else(|error| refuse(&error));
+            Box::new(move || export::run(export))
         }
         None => {
-            let sql = Sql::try_parse().unwrap_or_else(|error| refuse(&error));
-            Box::new(move || sql.run())
+            let sql = SqlArgs::try_parse().unwrap_or_else(|error| refuse(&error));
+            Box::new(move || run(sql))
         }
     }
 }
@@ -178,112 +113,110 @@ enum StatementInput {
     Prompt,
 }
 
-impl Sql {
-    fn run(mut self) -> Result<(), Error> {
-        let values = parameters::values(&self.parameters)?;
-        match self.asked()? {
-            StatementInput::Prompt => {
-                let stopper: Arc<OnceLock<StatementStopper>> = Arc::default();
-                let known = Arc::clone(&stopper);
-                // Ctrl-C ends a statement, not the prompt.
-                let temporary = Temporary::with(move |signal| {
-                    let known = known.get().filter(|_| signal == SIGINT);
-                    known.is_some_and(|stopper| {
-                        stopper.stop();
-                        true
-                    })
-                })?;
-                let meter = Arc::<ReadMeter>::default();
-                let engine = self.engine(&temporary, Arc::clone(&meter))?;
-                let _ = stopper.set(engine.stopper());
-                let (format, progress) = (self.format.into(), &self.progress);
-                let mut prompt =
-                    Prompt { engine: &engine, values, format, is_timing: false, progress, meter };
-                let ended = prompt.run();
-                engine.close();
-                ended
+/// Runs `binlogz sql`.
+fn run(mut args: SqlArgs) -> Result<(), Error> {
+    let values = parameters::values(&args.parameters)?;
+    match asked(&mut args)? {
+        StatementInput::Prompt => {
+            let stopper: Arc<OnceLock<StatementStopper>> = Arc::default();
+            let known = Arc::clone(&stopper);
+            // Ctrl-C ends a statement, not the prompt.
+            let temporary = Temporary::with(move |signal| {
+                let known = known.get().filter(|_| signal == SIGINT);
+                known.is_some_and(|stopper| {
+                    stopper.stop();
+                    true
+                })
+            })?;
+            let meter = Arc::<ReadMeter>::default();
+            let engine = engine(&mut args, &temporary, Arc::clone(&meter))?;
+            let _ = stopper.set(engine.stopper());
+            let (format, progress) = (rows_format(args.format), &args.progress);
+            let mut prompt = Prompt { engine: &engine, values, format, is_timing: false, progress, meter };
+            let ended = prompt.run();
+            engine.close();
+            ended
+        }
+        StatementInput::Text(text) => {
+            let statements = statements(&text)?;
+            if args.arguments.is_empty() {
+                return Err(Error::Sql("there is no INPUT, expected binary logs or an archive".to_owned()));
             }
-            StatementInput::Text(text) => {
-                let statements = statements(&text)?;
-                if self.arguments.is_empty() {
-                    return Err(Error::Sql(
-                        "there is no INPUT, expected binary logs or an archive".to_owned(),
-                    ));
-                }
-                parameters::check(&statements, &values)?;
-                let temporary = Temporary::new()?;
-                let progress = self.progress.begin("asking the logs");
-                let engine = self.engine(&temporary, progress.meter())?;
-                let out = BufWriter::with_capacity(BUFFER_SIZE, progress.before(io::stdout()));
-                let mut printer = RowPrinter::new(self.format.into(), out).fit(terminal::width());
-                let mut run =
-                    |statement: ReadStatement| engine.run(statement.with(values.clone()), &mut printer);
-                let ran = statements.into_iter().try_for_each(&mut run);
-                // Rows before an error are shown.
-                let written = printer.finish();
-                engine.close();
-                ran.and(written)
-            }
+            parameters::check(&statements, &values)?;
+            let temporary = Temporary::new()?;
+            let progress = SqlProgress::begin(&args.progress, "asking the logs");
+            let engine = engine(&mut args, &temporary, progress.meter())?;
+            let out = BufWriter::with_capacity(BUFFER_SIZE, progress.before(io::stdout()));
+            let mut printer = RowPrinter::new(rows_format(args.format), out).fit(terminal::width());
+            let mut run = |statement: ReadStatement| engine.run(statement.with(values.clone()), &mut printer);
+            let ran = statements.into_iter().try_for_each(&mut run);
+            // Rows before an error are shown.
+            let written = printer.finish();
+            engine.close();
+            ran.and(written)
         }
     }
+}
 
-    fn engine(&mut self, temporary: &Temporary, meter: Arc<ReadMeter>) -> Result<QueryEngine, Error> {
-        watch_memory(self.memory.get(), temporary.path().to_owned());
-        let paths = std::mem::take(&mut self.arguments);
-        let logs = self.inputs.logs(paths)?.metered(meter);
-        let options = QueryOptions {
-            memory: self.memory.get().saturating_mul(MIB),
-            jobs: self.inputs.jobs(),
-            temporary: temporary.path().to_owned(),
-        };
-        #[cfg(feature = "cluster")]
-        return self.cluster.engine(logs, &options);
-        #[cfg(not(feature = "cluster"))]
-        QueryEngine::new(logs, &options)
+/// Opens the logs of the arguments.
+fn engine(args: &mut SqlArgs, temporary: &Temporary, meter: Arc<ReadMeter>) -> Result<QueryEngine, Error> {
+    if cfg!(not(feature = "cluster")) && args.asks_cluster() {
+        return Err(Error::Sql("--cluster: this binlogz-sql was built without clusters".to_owned()));
     }
+    watch_memory(args.memory.get(), temporary.path().to_owned());
+    let paths = std::mem::take(&mut args.arguments);
+    let logs = inputs::logs(&args.inputs, paths)?.metered(meter);
+    let options = QueryOptions {
+        memory: args.memory.get().saturating_mul(MIB),
+        jobs: args.inputs.jobs(),
+        temporary: temporary.path().to_owned(),
+    };
+    #[cfg(feature = "cluster")]
+    return cluster::engine(&args.cluster, logs, &options);
+    #[cfg(not(feature = "cluster"))]
+    QueryEngine::new(logs, &options)
+}
 
-    /// The statements; what stays in the arguments are inputs.
-    fn asked(&mut self) -> Result<StatementInput, Error> {
-        let read = |name: &dyn std::fmt::Display, error: io::Error| Error::Sql(format!("{name}: {error}"));
-        if let Some(path) = self.file.as_deref().filter(|path| *path != Path::new("-")) {
-            return fs::read_to_string(path)
-                .map(StatementInput::Text)
-                .map_err(|error| read(&path.display(), error));
-        }
-        if self.file.is_none() {
-            match self.arguments.first() {
-                None => {
-                    return Err(Error::Sql("there is no statement, expected one, or --file FILE".to_owned()));
-                }
-                Some(first) if !is_input(Path::new(first)) => {
-                    let text = self.arguments.remove(0).into_string();
-                    return text.map(StatementInput::Text).map_err(|text| {
-                        Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))
-                    });
-                }
-                // Said before the statement is looked for as a file.
-                Some(first) if self.arguments.iter().skip(1).any(|other| !is_input(Path::new(other))) => {
-                    let path = first.to_string_lossy();
-                    return Err(Error::Sql(format!(
-                        "{path}: is an input, expected the statement first: binlogz sql 'SELECT …' {path}"
-                    )));
-                }
-                Some(_) => {}
-            }
-        }
-        if self.arguments.iter().any(|path| path == "-") {
-            let what =
-                "standard input: is a log, so the statement is expected as an argument, or --file FILE";
-            return Err(Error::Sql(what.to_owned()));
-        }
-        let mut stdin = io::stdin();
-        if self.file.is_none() && stdin.is_terminal() {
-            return Ok(StatementInput::Prompt);
-        }
-        let mut text = String::new();
-        stdin.read_to_string(&mut text).map_err(|error| read(&"standard input", error))?;
-        Ok(StatementInput::Text(text))
+/// The statements; what stays in the arguments are inputs.
+fn asked(args: &mut SqlArgs) -> Result<StatementInput, Error> {
+    let read = |name: &dyn std::fmt::Display, error: io::Error| Error::Sql(format!("{name}: {error}"));
+    if let Some(path) = args.file.as_deref().filter(|path| *path != Path::new("-")) {
+        return fs::read_to_string(path)
+            .map(StatementInput::Text)
+            .map_err(|error| read(&path.display(), error));
     }
+    if args.file.is_none() {
+        match args.arguments.first() {
+            None => {
+                return Err(Error::Sql("there is no statement, expected one, or --file FILE".to_owned()));
+            }
+            Some(first) if !is_input(Path::new(first)) => {
+                let text = args.arguments.remove(0).into_string();
+                return text.map(StatementInput::Text).map_err(|text| {
+                    Error::Sql(format!("the statement is no UTF-8: {}", text.to_string_lossy()))
+                });
+            }
+            // Said before the statement is looked for as a file.
+            Some(first) if args.arguments.iter().skip(1).any(|other| !is_input(Path::new(other))) => {
+                let path = first.to_string_lossy();
+                return Err(Error::Sql(format!(
+                    "{path}: is an input, expected the statement first: binlogz sql 'SELECT …' {path}"
+                )));
+            }
+            Some(_) => {}
+        }
+    }
+    if args.arguments.iter().any(|path| path == "-") {
+        let what = "standard input: is a log, so the statement is expected as an argument, or --file FILE";
+        return Err(Error::Sql(what.to_owned()));
+    }
+    let mut stdin = io::stdin();
+    if args.file.is_none() && stdin.is_terminal() {
+        return Ok(StatementInput::Prompt);
+    }
+    let mut text = String::new();
+    stdin.read_to_string(&mut text).map_err(|error| read(&"standard input", error))?;
+    Ok(StatementInput::Text(text))
 }
 
 /// Ends the run if it holds more than it may: not all of it is counted where it is made.
@@ -315,28 +248,14 @@ fn is_input(argument: &Path) -> bool {
     is_word || begins_in_a_folder()
 }
 
-impl From<FormatArg> for RowsFormat {
-    fn from(format: FormatArg) -> Self {
-        match format {
-            FormatArg::Table => RowsFormat::Table,
-            FormatArg::Csv => RowsFormat::Csv,
-            FormatArg::Tsv => RowsFormat::Tsv,
-            FormatArg::Json => RowsFormat::Json,
-            FormatArg::Arrow => RowsFormat::Arrow,
-            FormatArg::Parquet => RowsFormat::Parquet,
-        }
-    }
-}
-
-impl From<RowsFormat> for FormatArg {
-    fn from(format: RowsFormat) -> Self {
-        match format {
-            RowsFormat::Table => FormatArg::Table,
-            RowsFormat::Csv => FormatArg::Csv,
-            RowsFormat::Tsv => FormatArg::Tsv,
-            RowsFormat::Json => FormatArg::Json,
-            RowsFormat::Arrow => FormatArg::Arrow,
-            RowsFormat::Parquet => FormatArg::Parquet,
-        }
+/// The printer's format of an option.
+fn rows_format(format: SqlFormat) -> RowsFormat {
+    match format {
+        SqlFormat::Table => RowsFormat::Table,
+        SqlFormat::Csv => RowsFormat::Csv,
+        SqlFormat::Tsv => RowsFormat::Tsv,
+        SqlFormat::Json => RowsFormat::Json,
+        SqlFormat::Arrow => RowsFormat::Arrow,
+        SqlFormat::Parquet => RowsFormat::Parquet,
     }
 }

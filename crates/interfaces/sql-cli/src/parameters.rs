@@ -2,17 +2,6 @@
 
 use binlogz_query::{Error, ParameterValues, ReadStatement};
 
-/// Reads `NAME=VALUE`; the name may have its `$`.
-pub(crate) fn parse(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=');
-    let (name, value) = parts.ok_or("expected NAME=VALUE; the statement has it as $NAME")?;
-    let name = name.strip_prefix('$').unwrap_or(name);
-    match !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_') {
-        true => Ok((name.to_owned(), value.to_owned())),
-        false => Err(format!("the name of a parameter is {name:?}, expected letters, digits and _")),
-    }
-}
-
 /// The values of parameters.
 ///
 /// # Errors

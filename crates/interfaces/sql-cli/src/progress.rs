@@ -8,21 +8,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_cli_common::companions::sql_inputs::SqlProgressArgs;
 use binlogz_cli_common::progress;
 use binlogz_figures::progress::{OF_SIZE, OF_UNKNOWN_TIME, TICK};
 use binlogz_query::ReadMeter;
-use clap::Args;
 use indicatif::ProgressBar;
-
-#[derive(Debug, Args)]
-pub(crate) struct ProgressArgs {
-    /// Show no progress; there is none where standard error is no terminal
-    #[arg(long)]
-    quiet: bool,
-    /// Say on standard error how much was read, and how long it took
-    #[arg(long, short)]
-    verbose: bool,
-}
 
 /// Gone when dropped, or told to be.
 #[derive(Debug)]
@@ -33,38 +23,6 @@ pub(crate) struct SqlProgress {
     begun: Instant,
     /// Bytes that were read before.
     bytes_before: u64,
-}
-
-impl ProgressArgs {
-    /// Begins work of this name.
-    pub(crate) fn begin(&self, name: &'static str) -> SqlProgress {
-        self.begin_again(name, Arc::default(), Duration::ZERO)
-    }
-
-    /// Begins one work of several that this meter follows. A work that takes less than `unseen` shows nothing.
-    pub(crate) fn begin_again(
-        &self,
-        name: &'static str,
-        meter: Arc<ReadMeter>,
-        unseen: Duration,
-    ) -> SqlProgress {
-        if self.quiet {
-            progress::be_quiet();
-        }
-        if self.verbose {
-            progress::be_verbose();
-        }
-        let bar = progress::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME).with_prefix(name);
-        if !bar.is_hidden() {
-            let (bar, meter) = (bar.clone(), Arc::clone(&meter));
-            thread::spawn(move || {
-                thread::sleep(unseen);
-                follow(&bar, &meter);
-            });
-        }
-        let bytes_before = meter.sum();
-        SqlProgress { bar, meter, name, begun: Instant::now(), bytes_before }
-    }
 }
 
 /// Draws the state of the meter, until the bar is finished.
@@ -93,6 +51,36 @@ fn follow(bar: &ProgressBar, meter: &ReadMeter) {
 }
 
 impl SqlProgress {
+    /// Begins work of this name.
+    pub(crate) fn begin(args: &SqlProgressArgs, name: &'static str) -> SqlProgress {
+        SqlProgress::begin_again(args, name, Arc::default(), Duration::ZERO)
+    }
+
+    /// Begins one work of several that this meter follows. A work that takes less than `unseen` shows nothing.
+    pub(crate) fn begin_again(
+        args: &SqlProgressArgs,
+        name: &'static str,
+        meter: Arc<ReadMeter>,
+        unseen: Duration,
+    ) -> SqlProgress {
+        if args.quiet {
+            progress::be_quiet();
+        }
+        if args.verbose {
+            progress::be_verbose();
+        }
+        let bar = progress::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME).with_prefix(name);
+        if !bar.is_hidden() {
+            let (bar, meter) = (bar.clone(), Arc::clone(&meter));
+            thread::spawn(move || {
+                thread::sleep(unseen);
+                follow(&bar, &meter);
+            });
+        }
+        let bytes_before = meter.sum();
+        SqlProgress { bar, meter, name, begun: Instant::now(), bytes_before }
+    }
+
     /// The meter that the progress shows.
     pub(crate) fn meter(&self) -> Arc<ReadMeter> {
         Arc::clone(&self.meter)

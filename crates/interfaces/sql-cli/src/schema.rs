@@ -4,25 +4,13 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::Path;
 
+use binlogz_cli_common::companions::sql_inputs::SchemaArgs;
 use binlogz_query::Error;
 use binlogz_row_changes::{ServerSchemaError, ServerTables, is_server, server_schema};
 use binlogz_schema::{SchemaFile, SchemaFileError};
 use binlogz_source::ConnectOptions;
-use clap::Args;
 
-use crate::server::SqlServerArgs;
-
-#[derive(Debug, Args)]
-pub(crate) struct SchemaArgs {
-    /// Take column names and keys, where the logs lack them, from a file of CREATE TABLE statements or from a server
-    ///
-    /// As mysqldump --no-data --databases writes it. A server is USER@HOST:PORT, a socket or mysql://…; option files of MySQL's programs
-    /// say more: groups client and binlogz. Without it such columns are "@1", "@2".
-    #[arg(long, value_name = "FILE.sql|SERVER")]
-    schema: Option<String>,
-    #[command(flatten)]
-    pub(crate) server: SqlServerArgs,
-}
+use crate::server::connect_options;
 
 /// A place of CREATE TABLE statements.
 #[derive(Debug)]
@@ -33,13 +21,13 @@ pub(crate) enum SchemaPlace {
     Server(Box<ConnectOptions>),
 }
 
-impl SchemaArgs {
+impl SchemaPlace {
     /// Reads a file; of a server, how to reach it. `follows`: another option names a server.
-    pub(crate) fn open(&self, follows: bool) -> Result<Option<SchemaPlace>, Error> {
-        let place = self.schema.as_deref();
-        match (place.filter(|place| is_server(place)), self.server.given()) {
+    pub(crate) fn open(args: &SchemaArgs, follows: bool) -> Result<Option<SchemaPlace>, Error> {
+        let place = args.schema.as_deref();
+        match (place.filter(|place| is_server(place)), args.server.given()) {
             (Some(place), _) => {
-                let connect = self.server.connect_options(place)?;
+                let connect = connect_options(&args.server, place)?;
                 Ok(Some(SchemaPlace::Server(Box::new(connect))))
             }
             (None, Some(option)) if !follows => Err(Error::Sql(format!(
@@ -51,9 +39,7 @@ impl SchemaArgs {
             }
         }
     }
-}
 
-impl SchemaPlace {
     /// The place, as errors name it.
     pub(crate) fn place(&self) -> String {
         match self {

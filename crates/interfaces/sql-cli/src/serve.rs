@@ -4,8 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -13,9 +12,8 @@ use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use binlogz_cli_common::help::{EXAMPLES_FIRST, HELP_WIDTH};
+use binlogz_cli_common::companions::sql_serve::{PORT, ServeArgs};
 use binlogz_cli_common::start::refuse;
-use binlogz_cli_common::units::above_zero;
 use binlogz_flight::{
     DEFAULT_PORT, FlightAccounts, FlightServer, StatementLimits, Tls, WorkerCommand, questions, work,
 };
@@ -27,18 +25,13 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use crate::inputs::SqlInputArgs;
 use crate::temporary::Temporary;
-use crate::{MEMORY, MIB, Run, TROUBLE, complain};
+use crate::{MIB, Run, TROUBLE, complain, inputs};
 
 const COMMAND: &str = "serve";
-const LOOPBACK: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT);
+// The help says where the server listens.
+const _: () = assert!(PORT == DEFAULT_PORT);
 const PASSWORD: &str = "BINLOGZ_SQL_PASSWORD";
-/// Each reads logs with some 100 MiB of its own.
-const QUERIES: NonZeroUsize = NonZeroUsize::new(8).unwrap();
-const IDLE_MINUTES: NonZeroU64 = NonZeroU64::new(30).unwrap();
-/// Ten minutes.
-const TIMEOUT_SECONDS: NonZeroU64 = NonZeroU64::new(600).unwrap();
 const PLANNING_TIME: Duration = Duration::from_secs(10);
 /// An environment variable for workers: the folder of the server's temporary files. A process that has it is a worker.
 const WORKER: &str = "BINLOGZ_SQL_WORKER";
@@ -54,70 +47,6 @@ const SIZE_MAX: u64 = 1 << 20;
 const OTHERS: u32 = 0o006;
 /// Writing by them.
 const OTHERS_WRITE: u32 = 0o002;
-
-const EXAMPLES: &str = "Examples:
-  binlogz sql serve /var/lib/mysql/binlog.0*
-  binlogz sql serve --listen 0.0.0.0:31337 --tls-dir tls --accounts accounts.toml s3://bucket/archive
-
-Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 bad usage, bad input or I/O trouble.";
-
-/// Let other programs ask logs in SQL, over Arrow Flight SQL
-///
-/// JDBC, ADBC and what is built on them connect: DBeaver, Grafana, Python, R, Go. They can only read. The logs are those that
-/// there are at the start.
-#[derive(Debug, Parser)]
-#[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = HELP_WIDTH, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
-pub(crate) struct ServeArgs {
-    /// Address and port to listen on; port 0: any that is free
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]
-    listen: SocketAddr,
-    /// Accounts that may log in: a file of tables named account, each with user and password_file or password_env
-    #[arg(long, value_name = "FILE.toml")]
-    accounts: Option<PathBuf>,
-    /// One who may log in, with the password of --password-file, of BINLOGZ_SQL_PASSWORD, or as asked at the terminal
-    #[arg(long, value_name = "NAME")]
-    user: Option<String>,
-    /// A file with the password of --user, which others can't read
-    #[arg(long, value_name = "FILE", requires = "user")]
-    password_file: Option<PathBuf>,
-    /// Certificate for TLS, as PEM
-    #[arg(long, value_name = "FILE.pem", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, as PEM
-    #[arg(long, value_name = "FILE.pem", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// TLS with a certificate of its own, made once and kept in this folder as sql-cert.pem
-    #[arg(long, value_name = "DIR", conflicts_with = "tls_cert")]
-    tls_dir: Option<PathBuf>,
-    /// Name or address by which clients reach it, for its own certificate; may be repeated
-    #[arg(long, value_name = "HOST", requires = "tls_dir")]
-    tls_name: Vec<String>,
-    /// Listen beyond this machine without TLS or without passwords
-    #[arg(long)]
-    insecure: bool,
-    /// Answer queries without the changes that can't be read, and with NULL for columns that aren't known; standard error names these
-    ///
-    /// Otherwise a query that meets some is an error, since its client doesn't see standard error.
-    #[arg(long)]
-    over_unread: bool,
-    /// Memory of all queries, in MiB; what sorts, joins and groups can't hold goes to temporary files, and a query beyond that ends
-    #[arg(long, value_name = "MIB", default_value_t = MEMORY, value_parser = above_zero)]
-    memory: NonZeroUsize,
-    /// Queries that run at once; others wait
-    #[arg(long, value_name = "N", default_value_t = QUERIES, value_parser = above_zero)]
-    queries: NonZeroUsize,
-    /// Seconds after which a query is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT_SECONDS)]
-    timeout: NonZeroU64,
-    /// Minutes after which a session, or a query whose rows nobody takes, ends
-    #[arg(long, value_name = "MINUTES", default_value_t = IDLE_MINUTES)]
-    idle: NonZeroU64,
-    #[command(flatten)]
-    inputs: SqlInputArgs,
-    /// Binary logs, archives, logs in archives
-    #[arg(value_name = "INPUT", required = true)]
-    arguments: Vec<OsString>,
-}
 
 /// The file of accounts, as people write it.
 #[derive(Debug, Deserialize)]
@@ -142,196 +71,194 @@ pub(crate) fn asked_for(mut command_line: impl Iterator<Item = OsString>) -> Opt
     }
     let command_line = std::iter::once(program).chain(command_line);
     let args = ServeArgs::try_parse_from(command_line).unwrap_or_else(|error| refuse(&error));
-    Some(Box::new(move || args.run()))
+    Some(Box::new(move || run(args)))
 }
 
-impl ServeArgs {
-    fn run(self) -> Result<(), Error> {
-        if let Some(folder) = env::var_os(WORKER) {
-            return self.work(folder.into());
-        }
-        let accounts = self.accounts()?;
-        self.check(&accounts)?;
-        let tls = self.tls()?;
-        // The first signal ends the server, the second one the process.
-        let (end, ended) = oneshot::channel();
-        let end = Mutex::new(Some(end));
-        let temporary = Temporary::with(move |signal| {
-            let end = end.lock().unwrap_or_else(PoisonError::into_inner).take();
-            [SIGINT, SIGTERM, SIGHUP].contains(&signal) && end.is_some_and(|end| end.send(()).is_ok())
-        })?;
-        let options = QueryOptions {
-            memory: self.memory.get().saturating_mul(MIB),
-            jobs: self.inputs.jobs(),
-            temporary: temporary.path().to_owned(),
-        };
-        let logs = self.inputs.logs(self.arguments.clone())?;
-        // Now, and not in the answer to each question.
-        logs.check()?;
-        logs.can_be_read_again()?;
-        let worker = worker(&logs, temporary.path())?;
-        let engine = QueryEngine::new(logs, &options)?;
-        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
-        let server = FlightServer {
-            listen: self.listen,
-            tls,
-            limits: StatementLimits {
-                memory: options.memory,
-                queries: self.queries.get(),
-                // A single account may have all; of several accounts, none can keep the others out.
-                queries_of_account: match accounts.count() {
-                    0 | 1 => self.queries.get(),
-                    _ => self.queries.get().div_ceil(2),
-                },
-                time: Duration::from_secs(self.timeout.get()),
-                planning_time: PLANNING_TIME,
+fn run(args: ServeArgs) -> Result<(), Error> {
+    if let Some(folder) = env::var_os(WORKER) {
+        return be_worker(args, folder.into());
+    }
+    let accounts = accounts(&args)?;
+    check(&args, &accounts)?;
+    let tls = tls(&args)?;
+    // The first signal ends the server, the second one the process.
+    let (end, ended) = oneshot::channel();
+    let end = Mutex::new(Some(end));
+    let temporary = Temporary::with(move |signal| {
+        let end = end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        [SIGINT, SIGTERM, SIGHUP].contains(&signal) && end.is_some_and(|end| end.send(()).is_ok())
+    })?;
+    let options = QueryOptions {
+        memory: args.memory.get().saturating_mul(MIB),
+        jobs: args.inputs.jobs(),
+        temporary: temporary.path().to_owned(),
+    };
+    let logs = inputs::logs(&args.inputs, args.arguments.clone())?;
+    // Now, and not in the answer to each question.
+    logs.check()?;
+    logs.can_be_read_again()?;
+    let worker = worker(&logs, temporary.path())?;
+    let engine = QueryEngine::new(logs, &options)?;
+    let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
+    let server = FlightServer {
+        listen: args.listen,
+        tls,
+        limits: StatementLimits {
+            memory: options.memory,
+            queries: args.queries.get(),
+            // A single account may have all; of several accounts, none can keep the others out.
+            queries_of_account: match accounts.count() {
+                0 | 1 => args.queries.get(),
+                _ => args.queries.get().div_ceil(2),
             },
-            worker,
-            accounts,
-            idle: Duration::from_secs(self.idle.get().saturating_mul(60)),
-        };
-        let runtime = Builder::new_multi_thread().worker_threads(CONNECTION_THREADS).enable_all().build();
-        let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
-        let listening = |address: SocketAddr| {
-            // If nobody reads it, the server serves all the same.
-            let _ = writeln!(io::stdout(), "listening on {scheme}://{address}")
-                .and_then(|()| io::stdout().flush());
-        };
-        let served = runtime.block_on(server.run(engine.queries(), Arc::new(complain), listening, async {
-            let _ = ended.await;
-        }));
-        runtime.shutdown_background();
-        engine.close();
-        served.map_err(|error| Error::Log(error.to_string()))
-    }
+            time: Duration::from_secs(args.timeout.get()),
+            planning_time: PLANNING_TIME,
+        },
+        worker,
+        accounts,
+        idle: Duration::from_secs(args.idle.get().saturating_mul(60)),
+    };
+    let runtime = Builder::new_multi_thread().worker_threads(CONNECTION_THREADS).enable_all().build();
+    let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
+    let listening = |address: SocketAddr| {
+        // If nobody reads it, the server serves all the same.
+        let _ =
+            writeln!(io::stdout(), "listening on {scheme}://{address}").and_then(|()| io::stdout().flush());
+    };
+    let served = runtime.block_on(server.run(engine.queries(), Arc::new(complain), listening, async {
+        let _ = ended.await;
+    }));
+    runtime.shutdown_background();
+    engine.close();
+    served.map_err(|error| Error::Log(error.to_string()))
+}
 
-    /// Plans and runs statements for a server, and writes the results to standard output.
-    fn work(self, folder: PathBuf) -> Result<(), Error> {
-        let options = QueryOptions {
-            memory: self.memory.get().saturating_mul(MIB),
-            jobs: self.inputs.jobs(),
-            temporary: folder,
-        };
-        let mut logs = self.inputs.logs_with(self.arguments, None, None)?;
-        if let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) {
-            let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-            let text = fs::read_to_string(&path).map_err(|error| at(&error))?;
-            let time = env::var(WORKER_SCHEMA_TIME).ok().and_then(|time| schema_time(&time));
-            let time = time.ok_or_else(|| at(&"its time is missing"))?;
-            logs = logs.with_schema_of(text, time).map_err(|error| at(&error))?;
-        }
-        if !self.over_unread {
-            logs = logs.with_unread_as_error();
-        }
-        // A fault of a statement is its client's to read.
-        panic::set_hook(Box::new(|_| {}));
-        let (ask, questions) = questions();
-        let engine = QueryEngine::asking(logs, &options, ask)?;
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(CONNECTION_THREADS)
-            .thread_stack_size(STACK_SIZE)
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
-        let worked = runtime.block_on(work(engine.queries(), questions));
-        // Whatever still runs is of no use to anybody.
-        process::exit(match worked {
-            Ok(()) => 0,
-            Err(_) => i32::from(TROUBLE),
-        })
+/// Plans and runs statements for a server, and writes the results to standard output.
+fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
+    let options = QueryOptions {
+        memory: args.memory.get().saturating_mul(MIB),
+        jobs: args.inputs.jobs(),
+        temporary: folder,
+    };
+    let mut logs = inputs::logs_with(&args.inputs, args.arguments, None, None)?;
+    if let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) {
+        let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+        let text = fs::read_to_string(&path).map_err(|error| at(&error))?;
+        let time = env::var(WORKER_SCHEMA_TIME).ok().and_then(|time| schema_time(&time));
+        let time = time.ok_or_else(|| at(&"its time is missing"))?;
+        logs = logs.with_schema_of(text, time).map_err(|error| at(&error))?;
     }
-
-    /// Refuses to be open to a network by mistake.
-    fn check(&self, accounts: &FlightAccounts) -> Result<(), Error> {
-        let has_tls = self.tls_cert.is_some() || self.tls_dir.is_some();
-        let missing = match (has_tls, accounts.is_empty()) {
-            (true, false) => return Ok(()),
-            (false, true) => "without TLS and passwords",
-            (false, false) => "without TLS",
-            (true, true) => "without passwords",
-        };
-        match self.listen.ip().is_loopback() || self.insecure {
-            true => Ok(()),
-            false => Err(Error::Sql(format!(
-                "{}: is reached from other machines {missing}, expected --tls-dir or --tls-cert, and --user or --accounts; \
-                 --insecure listens all the same",
-                self.listen
-            ))),
-        }
+    if !args.over_unread {
+        logs = logs.with_unread_as_error();
     }
+    // A fault of a statement is its client's to read.
+    panic::set_hook(Box::new(|_| {}));
+    let (ask, questions) = questions();
+    let engine = QueryEngine::asking(logs, &options, ask)?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(CONNECTION_THREADS)
+        .thread_stack_size(STACK_SIZE)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
+    let worked = runtime.block_on(work(engine.queries(), questions));
+    // Whatever still runs is of no use to anybody.
+    process::exit(match worked {
+        Ok(()) => 0,
+        Err(_) => i32::from(TROUBLE),
+    })
+}
 
-    fn tls(&self) -> Result<Option<Tls>, Error> {
-        let tls = match (&self.tls_cert, &self.tls_key, &self.tls_dir) {
-            (Some(certificate), Some(key), _) => Tls::read(certificate, key),
-            (_, _, Some(folder)) => {
-                let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-                if !self.listen.ip().is_unspecified() && !self.listen.ip().is_loopback() {
-                    names.push(self.listen.ip().to_string());
+/// Refuses to be open to a network by mistake.
+fn check(args: &ServeArgs, accounts: &FlightAccounts) -> Result<(), Error> {
+    let has_tls = args.tls_cert.is_some() || args.tls_dir.is_some();
+    let missing = match (has_tls, accounts.is_empty()) {
+        (true, false) => return Ok(()),
+        (false, true) => "without TLS and passwords",
+        (false, false) => "without TLS",
+        (true, true) => "without passwords",
+    };
+    match args.listen.ip().is_loopback() || args.insecure {
+        true => Ok(()),
+        false => Err(Error::Sql(format!(
+            "{}: is reached from other machines {missing}, expected --tls-dir or --tls-cert, and --user or --accounts; \
+             --insecure listens all the same",
+            args.listen
+        ))),
+    }
+}
+
+fn tls(args: &ServeArgs) -> Result<Option<Tls>, Error> {
+    let tls = match (&args.tls_cert, &args.tls_key, &args.tls_dir) {
+        (Some(certificate), Some(key), _) => Tls::read(certificate, key),
+        (_, _, Some(folder)) => {
+            let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+            if !args.listen.ip().is_unspecified() && !args.listen.ip().is_loopback() {
+                names.push(args.listen.ip().to_string());
+            }
+            names.extend(args.tls_name.iter().cloned());
+            fs::create_dir_all(folder)
+                .map_err(|error| Error::Log(format!("{}: {error}", folder.display())))?;
+            Tls::own(folder, names)
+        }
+        _ => return Ok(None),
+    };
+    tls.map(Some).map_err(|error| Error::Log(error.to_string()))
+}
+
+fn accounts(args: &ServeArgs) -> Result<FlightAccounts, Error> {
+    let mut accounts = FlightAccounts::default();
+    let mut add = |user: &str, password: &str| match accounts.add(user, password) {
+        true => Ok(()),
+        false => Err(Error::Sql(format!("account {user}: has no password, or is there twice"))),
+    };
+    if let Some(path) = &args.accounts {
+        let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
+        if mode(path)? & OTHERS_WRITE != 0 {
+            return Err(at(&"others may write it: chmod o-w"));
+        }
+        let text = read_text(path).map_err(|error| at(&error))?;
+        let file: AccountsFile = toml::from_str(&text).map_err(|error| at(&error.message()))?;
+        if file.account.is_empty() {
+            return Err(at(&"has no account, so everybody could ask"));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        for account in file.account {
+            let password = match (&account.password_file, &account.password_env) {
+                (Some(file), None) => secret(&folder.join(file))?,
+                (None, Some(name)) => {
+                    env::var(name).map_err(|_| at(&format!("the environment has no {name}")))?
                 }
-                names.extend(self.tls_name.iter().cloned());
-                fs::create_dir_all(folder)
-                    .map_err(|error| Error::Log(format!("{}: {error}", folder.display())))?;
-                Tls::own(folder, names)
-            }
-            _ => return Ok(None),
-        };
-        tls.map(Some).map_err(|error| Error::Log(error.to_string()))
-    }
-
-    fn accounts(&self) -> Result<FlightAccounts, Error> {
-        let mut accounts = FlightAccounts::default();
-        let mut add = |user: &str, password: &str| match accounts.add(user, password) {
-            true => Ok(()),
-            false => Err(Error::Sql(format!("account {user}: has no password, or is there twice"))),
-        };
-        if let Some(path) = &self.accounts {
-            let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-            if mode(path)? & OTHERS_WRITE != 0 {
-                return Err(at(&"others may write it: chmod o-w"));
-            }
-            let text = read_text(path).map_err(|error| at(&error))?;
-            let file: AccountsFile = toml::from_str(&text).map_err(|error| at(&error.message()))?;
-            if file.account.is_empty() {
-                return Err(at(&"has no account, so everybody could ask"));
-            }
-            let folder = path.parent().unwrap_or(Path::new(""));
-            for account in file.account {
-                let password = match (&account.password_file, &account.password_env) {
-                    (Some(file), None) => secret(&folder.join(file))?,
-                    (None, Some(name)) => {
-                        env::var(name).map_err(|_| at(&format!("the environment has no {name}")))?
-                    }
-                    _ => {
-                        return Err(at(&format!(
-                            "account {}: expected password_file or password_env",
-                            account.user
-                        )));
-                    }
-                };
-                add(&account.user, &password)?;
-            }
-        }
-        if self.user.is_none() && self.accounts.is_none() && env::var_os(PASSWORD).is_some() {
-            let what = format!("{PASSWORD} has a password, but whose? Expected --user, or --accounts");
-            return Err(Error::Sql(what));
-        }
-        if let Some(user) = &self.user {
-            let password = match (&self.password_file, env::var(PASSWORD)) {
-                (Some(path), _) => secret(path)?,
-                (None, Ok(password)) => password,
-                (None, Err(_)) if io::stdin().is_terminal() => {
-                    rpassword::prompt_password(format!("Password of {user}: "))
-                        .map_err(|error| Error::Log(format!("password: {error}")))?
-                }
-                (None, Err(_)) => {
-                    let what = format!("--user {user}: no password, expected --password-file or {PASSWORD}");
-                    return Err(Error::Sql(what));
+                _ => {
+                    return Err(at(&format!(
+                        "account {}: expected password_file or password_env",
+                        account.user
+                    )));
                 }
             };
-            add(user, &password)?;
+            add(&account.user, &password)?;
         }
-        Ok(accounts)
     }
+    if args.user.is_none() && args.accounts.is_none() && env::var_os(PASSWORD).is_some() {
+        let what = format!("{PASSWORD} has a password, but whose? Expected --user, or --accounts");
+        return Err(Error::Sql(what));
+    }
+    if let Some(user) = &args.user {
+        let password = match (&args.password_file, env::var(PASSWORD)) {
+            (Some(path), _) => secret(path)?,
+            (None, Ok(password)) => password,
+            (None, Err(_)) if io::stdin().is_terminal() => {
+                rpassword::prompt_password(format!("Password of {user}: "))
+                    .map_err(|error| Error::Log(format!("password: {error}")))?
+            }
+            (None, Err(_)) => {
+                let what = format!("--user {user}: no password, expected --password-file or {PASSWORD}");
+                return Err(Error::Sql(what));
+            }
+        };
+        add(user, &password)?;
+    }
+    Ok(accounts)
 }
 
 fn read_text(path: &Path) -> io::Result<String> {

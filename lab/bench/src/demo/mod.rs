@@ -10,31 +10,12 @@ use std::thread;
 use std::time::Duration;
 
 use binlogz_cli_common::Exit;
+use binlogz_cli_common::companions::demo::DemoArgs;
 use binlogz_cli_common::failure::{CommandFailure, Result};
 use binlogz_cli_common::terminal;
 use binlogz_figures::wrapped;
-use clap::Args;
 
 use scene::{Scene, say};
-
-/// See what binlogz does, on private servers: a replica that stops, the relay that heals it, an undo, an archive, a restore
-///
-/// Starts a MySQL source with compression on and a MariaDB replica, below the temporary folder and on ports of their own. Each step
-/// prints the command that it runs. At the end the relay's status page stays up, under load, until Ctrl-C; then nothing of it is left.
-#[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Demo {
-    /// Without pauses, and end after the last step
-    #[arg(long)]
-    once: bool,
-}
-
-const EXAMPLES: &str = "Examples:
-  make demo
-  binlogz demo --once
-
-It needs a MySQL and a MariaDB of its own: `make demo` fetches them into a cache.
-MYSQL_BASEDIR=FOLDER names a MySQL that is installed.";
 
 /// Time to read the text of a step.
 const PAUSE: Duration = Duration::from_secs(4);
@@ -49,27 +30,25 @@ INSERT INTO shop.orders (customer, note)
   SELECT CONCAT('customer ', i), REPEAT('before noon; ', 4) FROM n;
 ";
 
-impl Demo {
-    pub(super) fn run(self) -> Result<Exit> {
-        let mut scene = Scene::new()?;
-        for (step, number) in STEPS.iter().zip(1..) {
-            say!("\n== {number} of {}: {}", STEPS.len(), step.title);
-            for line in step.words {
-                say!("{}", wrapped(line, "   ", "   ", terminal::width()));
-            }
-            (step.act)(&mut scene)?;
-            if !self.once {
-                thread::sleep(PAUSE);
-            }
+pub(crate) fn run(args: DemoArgs) -> Result<Exit> {
+    let mut scene = Scene::new()?;
+    for (step, number) in STEPS.iter().zip(1..) {
+        say!("\n== {number} of {}: {}", STEPS.len(), step.title);
+        for line in step.words {
+            say!("{}", wrapped(line, "   ", "   ", terminal::width()));
         }
-        if self.once {
-            return Ok(Exit::Done);
+        (step.act)(&mut scene)?;
+        if !args.once {
+            thread::sleep(PAUSE);
         }
-        say!("\nThe load goes on. Look at {}", scene.status_page());
-        say!("Ctrl-C ends it: servers, relay and files go.");
-        loop {
-            thread::park();
-        }
+    }
+    if args.once {
+        return Ok(Exit::Done);
+    }
+    say!("\nThe load goes on. Look at {}", scene.status_page());
+    say!("Ctrl-C ends it: servers, relay and files go.");
+    loop {
+        thread::park();
     }
 }
 

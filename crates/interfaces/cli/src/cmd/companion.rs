@@ -14,7 +14,7 @@ use clap::Args;
 
 use crate::failure::{CommandFailure, Result};
 
-/// Ask binary logs and archives in SQL
+/// Ask MySQL's binary logs in SQL
 ///
 /// This is done by binlogz-sql, a program of its own, which lies beside binlogz or on PATH: the package binlogz-sql, or cargo install --path crates/interfaces/sql-cli.
 /// Its options: binlogz sql --help.

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
+use super::described::described;
+use crate::Exit;
 use crate::failure::{CommandFailure, Result};
-use crate::{Cli, Exit};
 
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
@@ -23,7 +24,7 @@ const EXAMPLES: &str = "Examples:
 impl Completions {
     pub(super) fn run(self) -> Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "binlogz", &mut script);
+        clap_complete::generate(self.shell, &mut described(), "binlogz", &mut script);
         let written = io::stdout().write_all(&script);
         written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
         Ok(Exit::Done)

@@ -5,13 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_mangen::Man as Page;
 
+use super::described::described;
+use crate::Exit;
 use crate::failure::{CommandFailure, Result};
 use crate::output;
 use crate::pager;
-use crate::{Cli, Exit};
 
 /// Show a manual page, or write all of them into a folder
 ///
@@ -41,7 +42,7 @@ const EXAMPLES: &str = "Examples:
 impl Man {
     pub(super) fn run(self) -> Result<Exit> {
         // `help` as a command has no page.
-        let mut all = Cli::command().disable_help_subcommand(true);
+        let mut all = described().disable_help_subcommand(true);
         all.build();
         if let Some(folder) = self.to {
             write_all(&all, &folder, self.force)?;

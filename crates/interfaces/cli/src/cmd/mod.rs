@@ -7,6 +7,7 @@ pub(crate) mod companion;
 mod completions;
 mod compress;
 mod connection;
+mod described;
 mod doctor;
 pub(crate) mod dump;
 mod events;

@@ -473,11 +473,25 @@ fn help_and_manual_pages_name_every_command() {
     folder.run(["man", "relay", "dance"]).fails("dance: is no command of relay");
 }
 
-/// Commands, by the names of their pages, that the help of each lists. `bench` is a program of its own: where it is built too, its help
-/// lists commands of which this program knows nothing.
+/// Commands below those that programs of their own do, which may not be built. `sql serve` stands in no list.
+const BELOW_COMPANIONS: [&str; 11] = [
+    "sql-serve",
+    "bench-commit",
+    "bench-space",
+    "bench-levels",
+    "bench-updates",
+    "bench-point-select",
+    "bench-insert",
+    "bench-network",
+    "bench-replicas",
+    "bench-all",
+    "bench-compare",
+];
+
+/// Commands, by the names of their pages, that the help of each lists.
 fn pages(folder: &Folder, command: &[&str], pages: &mut Vec<String>) {
     pages.push(format!("{}.1", [&["binlogz"], command].concat().join("-")));
-    if command == ["bench"] {
+    if ["sql", "export", "bench", "demo"].iter().any(|companion| command == [*companion]) {
         return;
     }
     let help = folder.run([command, &["--help"]].concat());
@@ -494,6 +508,7 @@ fn every_command_that_the_help_lists_has_a_manual_page() {
     folder.run(["man", "--to", "man"]).is_done();
     let mut expected = Vec::new();
     pages(&folder, &[], &mut expected);
+    expected.extend(BELOW_COMPANIONS.map(|name| format!("binlogz-{name}.1")));
     for name in
         ["binlogz-man.1", "binlogz-completions.1", "binlogz-relay-check-config.1", "binlogz-archive-cat.1"]
     {
@@ -508,6 +523,15 @@ fn every_command_that_the_help_lists_has_a_manual_page() {
     let page = folder.run(["man", "relay", "run"]);
     assert_eq!(page.text().as_bytes(), folder.read("man/binlogz-relay-run.1"));
     assert!(page.text().contains(".SH SYNOPSIS") && page.text().contains("semi\\-sync"), "{}", page.text());
+    for (command, said) in [
+        (&["sql"][..], "\\-\\-schema"),
+        (&["export"], "\\-\\-partition"),
+        (&["bench", "space"], "yes\\-load\\-this\\-server"),
+        (&["bench", "compare"], "folder of the first run"),
+    ] {
+        let page = folder.run([&["man"], command].concat());
+        assert!(page.text().contains(said), "{command:?}: {}", page.text());
+    }
     folder.run(["man", "--to", "man"]).fails("man/binlogz.1: exists already; --force replaces it");
     folder.run(["man", "--to", "man", "--force"]).is_done();
 }

@@ -9,6 +9,7 @@ mod bad_input;
 #[path = "../common/mod.rs"]
 mod common;
 mod companions;
+mod completions;
 mod cut;
 mod demo;
 mod dictionary;

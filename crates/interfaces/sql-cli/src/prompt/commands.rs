@@ -3,14 +3,16 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use binlogz_cli_common::companions::sql::SqlFormat;
 use binlogz_query::Error;
 use binlogz_query::engine::BatchOutput;
+use binlogz_query::print::RowsFormat;
 use clap::ValueEnum;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
 use super::{Prompt, sql_names};
-use crate::FormatArg;
+use crate::rows_format;
 
 const HELP: &str = "\\d               tables
 \\d TABLE         columns of a table, as in \\d \"shop\".\"orders\"
@@ -71,15 +73,15 @@ impl Prompt<'_> {
                 self.is_timing = !self.is_timing;
                 writeln!(out, "Timing is {}.", if self.is_timing { "on" } else { "off" })?;
             }
-            PromptCommand::Format(None) => writeln!(out, "Format: {}", name(FormatArg::from(self.format)))?,
+            PromptCommand::Format(None) => writeln!(out, "Format: {}", name_of(self.format))?,
             PromptCommand::Format(Some(text)) => {
-                let format = FormatArg::from_str(&text, true).ok().filter(|format| {
+                let format = SqlFormat::from_str(&text, true).ok().filter(|format| {
                     // The others are no text.
-                    !matches!(format, FormatArg::Arrow | FormatArg::Parquet)
+                    !matches!(format, SqlFormat::Arrow | SqlFormat::Parquet)
                 });
                 let format = format
                     .ok_or_else(|| Error::Sql(format!("format {text}: expected table, csv, tsv or json")))?;
-                self.format = format.into();
+                self.format = rows_format(format);
                 writeln!(out, "Format: {}", name(format))?;
             }
             PromptCommand::Tables => {
@@ -131,7 +133,13 @@ impl Prompt<'_> {
     }
 }
 
+/// The name of the printer's format.
+fn name_of(format: RowsFormat) -> String {
+    let named = SqlFormat::value_variants().iter().find(|named| rows_format(**named) == format);
+    named.map_or_else(String::new, |named| name(*named))
+}
+
 /// The name of a format.
-fn name(format: FormatArg) -> String {
+fn name(format: SqlFormat) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

@@ -17,6 +17,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_cli_common::companions::sql_inputs::SqlProgressArgs;
 use binlogz_figures::progress::TICK;
 use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::statements::statements;
@@ -25,7 +26,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 
-use crate::progress::{ProgressArgs, SqlProgress};
+use crate::progress::SqlProgress;
 use crate::{BUFFER_SIZE, complain, terminal};
 use commands::PromptCommand;
 use completion::PromptHelper;
@@ -42,7 +43,7 @@ pub(crate) struct Prompt<'a> {
     pub(crate) values: ParameterValues,
     pub(crate) format: RowsFormat,
     pub(crate) is_timing: bool,
-    pub(crate) progress: &'a ProgressArgs,
+    pub(crate) progress: &'a SqlProgressArgs,
     /// Counts the bytes that the engine has read.
     pub(crate) meter: Arc<ReadMeter>,
 }
@@ -110,7 +111,7 @@ impl Prompt<'_> {
 
     /// Progress of what may read logs.
     fn begin(&self, name: &'static str) -> SqlProgress {
-        self.progress.begin_again(name, Arc::clone(&self.meter), TICK)
+        SqlProgress::begin_again(self.progress, name, Arc::clone(&self.meter), TICK)
     }
 
     fn printer<W: Write + Send>(&self, out: W) -> RowPrinter<BufWriter<W>> {
