@@ -39,7 +39,7 @@ shoot() {
 if [ "$out" = --docs ]; then
     shoot advise 1180 1900 light docs/images/page-advise.png 0.6
     # The beginning of the same page, for README.
-    shoot advise 1180 1027 light docs/images/page-advise-top.png 0.6
+    shoot advise 1180 985 light docs/images/page-advise-top.png 0.6
     shoot relay-down 1180 1400 light docs/images/page-relay.png 0.6
     exit
 fi
