@@ -46,8 +46,8 @@ pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};
 pub use past::{
-    CascadingParent, DumpPlace, DumpedTable, Forward, LiveTable, LoggedStatements, PastError, PastFormat,
-    PastSession, TableMoment, TableRoutes, TouchedKeys, TouchedOutcome, TouchedRows,
+    CascadingParent, DumpPlace, DumpedTable, EmptyTables, Forward, LiveTable, LoggedStatements, PastError,
+    PastFormat, PastSession, TableMoment, TableRoutes, TouchedKeys, TouchedOutcome, TouchedRows,
 };
 pub use script::{
     AppliedChanges, ApplyOptions, ReadHistory, Script, ScriptForm, ScriptSummary, TableSummary,

@@ -6,7 +6,8 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use binlogz_cli_common::program::companion;
 use binlogz_cli_common::start::ReportingArgs;
@@ -124,6 +125,35 @@ impl From<DemoArguments> for CompanionRequest {
     }
 }
 
+impl CompanionCommand {
+    /// Why the program at this path doesn't do a thing: it can't be run.
+    fn failure(&self, thing: &str, path: &Path, error: &io::Error) -> CommandFailure {
+        let CompanionCommand { program, sources, .. } = self;
+        match error.kind() {
+            io::ErrorKind::NotFound => CommandFailure::Line(format!(
+                "{thing} is done by {program}, which is neither beside binlogz nor on PATH: install the package {program}, or cargo install --path {sources}",
+            )),
+            _ => CommandFailure::of(&path.display(), error),
+        }
+    }
+}
+
+/// Where binlogz-sql is, for a command that lets it do this thing.
+///
+/// # Errors
+///
+/// It can't be run.
+pub(in crate::cmd) fn sql_program(thing: &str) -> Result<PathBuf> {
+    let path = companion(SQL.program);
+    let mut asked = Command::new(&path);
+    let ran =
+        asked.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match ran {
+        Ok(_) => Ok(path),
+        Err(error) => Err(SQL.failure(thing, &path, &error)),
+    }
+}
+
 impl CompanionRequest {
     /// The request with options that stood before the command. Before a statement binlogz-sql has no place for them.
     pub(crate) fn with(mut self, reporting: &ReportingArgs) -> Self {
@@ -135,14 +165,9 @@ impl CompanionRequest {
 
     /// Becomes the program; returns only if that fails.
     pub(crate) fn run(self) -> Result<Infallible> {
-        let CompanionCommand { name, program, sources, takes_name } = self.command;
+        let CompanionCommand { name, program, takes_name, .. } = self.command;
         let path = companion(program);
         let error = Command::new(&path).args(takes_name.then_some(name)).args(self.arguments).exec();
-        Err(match error.kind() {
-            io::ErrorKind::NotFound => CommandFailure::Line(format!(
-                "{name} is done by {program}, which is neither beside binlogz nor on PATH: install the package {program}, or cargo install --path {sources}",
-            )),
-            _ => CommandFailure::of(&path.display(), error),
-        })
+        Err(self.command.failure(name, &path, &error))
     }
 }

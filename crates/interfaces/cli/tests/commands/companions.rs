@@ -32,6 +32,23 @@ fn they_are_passed_on_with_their_options_and_exit_code() {
     let expected = "binlogz: sql is done by binlogz-sql, which is neither beside binlogz nor on PATH: install the \
                     package binlogz-sql, or cargo install --path crates/interfaces/sql-cli\n";
     assert_eq!((none.stdout.as_slice(), none.stderr.as_str()), (&b""[..], expected));
+    // No server is asked first.
+    let mut table_at = std::process::Command::new(&binary);
+    table_at.args([
+        "table-at",
+        "d.t",
+        "--at",
+        "-1h",
+        "--server",
+        "127.0.0.1:1",
+        "--format",
+        "parquet",
+        "--output",
+        "past",
+    ]);
+    let lacking = Ran::from(table_at.env("PATH", &empty).output().unwrap());
+    let expected = expected.replace("sql is done", "--format parquet is done");
+    assert_eq!((lacking.code, lacking.stderr), (Some(2), expected));
     program(&folder, "path/binlogz-sql");
     let found = run(&folder.path("path"));
     assert_eq!((found.code, found.stderr.as_str()), (Some(7), ""));

@@ -27,6 +27,7 @@ mod server_schema;
 #[path = "../../../cli/tests/common/small_disk.rs"]
 #[allow(dead_code)] // several test programs share it
 mod small_disk;
+mod table_at;
 mod tables_then;
 mod terminal;
 mod types;

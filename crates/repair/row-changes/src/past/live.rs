@@ -370,6 +370,11 @@ impl LiveTable {
         end_script(&counts, out).map_err(PastError::Output)
     }
 
+    /// The columns of the moment that have values of their own, so not the generated ones, in their order.
+    pub fn stored_columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| &*column.name_then)
+    }
+
     /// What it was called at the moment: its database and its name.
     pub fn asked(&self) -> (&str, &str) {
         (&self.asked.0, &self.asked.1)

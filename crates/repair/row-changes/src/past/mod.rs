@@ -47,6 +47,7 @@ pub use session::PastSession;
 pub use touched::{TableMoment, TouchedKeys, TouchedOutcome};
 pub use touched_rows::TouchedRows;
 pub use write::PastFormat;
+pub use write_log::EmptyTables;
 
 /// Why there is no table as it was.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,8 @@
 //! generated         nothing: the images don't have it, the server that applies them makes it
 //! ```
 //!
-//! The log has transactions of a bounded size. None of them makes a table.
+//! The log has transactions of a bounded size. None of them makes a table. A table without rows may have an event without rows, which
+//! tells readers of its columns.
 
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,6 +37,15 @@ const TRANSACTION_SIZE_MAX: usize = 8 << 20;
 /// The most bytes of a value in an error.
 const SHOWN_MAX: usize = 80;
 
+/// Tables that have no rows, in a log of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmptyTables {
+    /// The log has nothing of them.
+    LeftOut,
+    /// The log has their table maps, each with an event without rows: for programs that are to know the columns, not for servers.
+    Mapped,
+}
+
 impl LiveTable {
     /// Writes a binary log that inserts the rows of tables as they were, one table after the other; returns how many rows.
     ///
@@ -45,6 +55,7 @@ impl LiveTable {
     pub fn write_log(
         tables: &[LiveTable],
         session: &mut PastSession,
+        empty: EmptyTables,
         out: &mut dyn Write,
     ) -> Result<u64, PastError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -65,6 +76,9 @@ impl LiveTable {
                     return Err(error);
                 }
                 asked.map_err(PastError::server(format!("reading {}", encoder.table)))?;
+            }
+            if rows.count == 0 && empty == EmptyTables::Mapped {
+                rows.map_alone()?;
             }
             count += rows.end()?;
         }
@@ -304,6 +318,19 @@ impl RowEvents<'_, '_> {
         self.size += images.len();
         self.count += 1;
         if self.size > TRANSACTION_SIZE_MAX { self.commit().map_err(PastError::Output) } else { Ok(()) }
+    }
+
+    /// The table's map, and an event without rows.
+    fn map_alone(&mut self) -> Result<(), PastError> {
+        let RowEncoder { schema, map, table, .. } = self.encoder;
+        let none = vec![None; schema.columns().len()];
+        let bitmap = schema.put_image(&none, false, &mut Vec::new());
+        let bitmaps = bitmap.map_err(|error| PastError::Refused(format!("{table}: {error}")))?;
+        // An INSERT without bytes has one row, of nothing but defaults.
+        let row =
+            Images { event_type: EventType::DELETE_ROWS, bitmaps: &bitmaps, images: &[], before_size: 0 };
+        let flags = RowsFlags::NO_FOREIGN_KEY_CHECKS;
+        self.writer.row((self.number, &**map), &row, flags).map_err(PastError::Output)
     }
 
     fn commit(&mut self) -> io::Result<()> {

@@ -18,14 +18,10 @@ use crate::progress::WorkProgress;
 
 impl TableAt {
     pub(super) fn go_forward(&self, dump: &Path, target: &OutputTarget) -> Result<Exit, Trouble> {
-        let other = match self.format {
-            Some(FormatArg::Csv) => Some("csv"),
-            Some(FormatArg::Binlog) => Some("binlog"),
-            Some(FormatArg::Sql) | None => None,
-        };
-        if let Some(other) = other {
+        if let Some(other) = self.format.filter(|format| *format != FormatArg::Sql) {
             let line = format!(
-                "--format {other} needs --server: the values of a dump are passed on as they are spelled"
+                "--format {} needs --server: the values of a dump are passed on as they are spelled",
+                other.suffix()
             );
             return Err(CommandFailure::Line(line).into());
         }

@@ -1,6 +1,7 @@
 //! `binlogz table-at`: a table as it was, from the live one and the logs since.
 
 mod dump;
+mod parquet;
 mod tables;
 mod unpacked;
 
@@ -16,8 +17,8 @@ use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_row_changes::{
-    LiveTable, LoggedStatements, PastError, PastFormat, PastSession, TableMoment, TableRoutes, TouchedKeys,
-    TouchedOutcome,
+    EmptyTables, LiveTable, LoggedStatements, PastError, PastFormat, PastSession, TableMoment, TableRoutes,
+    TouchedKeys, TouchedOutcome,
 };
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
@@ -36,12 +37,13 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::similar::likely;
 use crate::time::{self, GivenTime};
 use crate::units;
+use parquet::ParquetWriter;
 use tables::{AskedTables, IntoPlace, PastTarget};
 
 /// Show tables as they were at a moment, without a backup or from a dump
 ///
 /// Reads the live tables in one consistent view, and takes back all changes since the moment, row by row, as the binary logs
-/// tell them. Writes SQL, CSV or a binary log, or makes new tables on the server. The tables themselves are neither locked nor changed. What the
+/// tell them. Writes SQL, CSV, Parquet or a binary log, or makes new tables on the server. The tables themselves are neither locked nor changed. What the
 /// logs don't tell (a dropped column, a gap, images without all columns) is an error that names the place.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
@@ -67,7 +69,7 @@ pub(crate) struct TableAt {
     /// Make this table on the server instead, or the tables in this database; none of them may exist
     #[arg(long, value_name = "DB.TABLE|DB", value_parser = IntoPlace::parse, conflicts_with_all = ["format", "output"])]
     into: Option<IntoPlace>,
-    /// Write to this file, which appears once it is whole, or of several tables as CSV to files in this folder [default: standard output]
+    /// Write to this file, which appears once it is whole, or of several tables as CSV or Parquet to files in this folder [default: standard output]
     #[arg(long, short, value_name = "FILE|-")]
     output: Option<Destination>,
     /// Replace a file that exists; never one that a server's *.index beside it lists
@@ -119,6 +121,36 @@ enum FormatArg {
     Csv,
     /// A binary log that inserts the rows, for mysqlbinlog and replicas; --output says where
     Binlog,
+    /// A Parquet file for each table, with the types of binlogz export; --output says where
+    Parquet,
+}
+
+impl FormatArg {
+    /// What files of one table are called after it.
+    fn suffix(self) -> &'static str {
+        match self {
+            FormatArg::Sql => "sql",
+            FormatArg::Csv => "csv",
+            FormatArg::Binlog => "binlog",
+            FormatArg::Parquet => "parquet",
+        }
+    }
+
+    /// The format's name, if its bytes are nothing for a terminal, and are never written without being told where.
+    fn of_bytes(self) -> Option<&'static str> {
+        match self {
+            FormatArg::Sql | FormatArg::Csv => None,
+            FormatArg::Binlog | FormatArg::Parquet => Some(self.suffix()),
+        }
+    }
+
+    /// The format's name, if several tables are several files.
+    fn of_one_table(self) -> Option<&'static str> {
+        match self {
+            FormatArg::Sql | FormatArg::Binlog => None,
+            FormatArg::Csv | FormatArg::Parquet => Some(self.suffix()),
+        }
+    }
 }
 
 /// A moment, as it was given.
@@ -141,13 +173,14 @@ impl TableAt {
     pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
         self.check_time()?;
         let asked = AskedTables::split(&self.of, &mut self.files);
-        let is_csv = self.format == Some(FormatArg::Csv);
-        let are_separate = asked.single().is_none() && is_csv;
-        if self.format == Some(FormatArg::Binlog) && self.output.is_none() {
-            let line = "--format binlog needs --output, a file or - for a pipe";
-            return Err(CommandFailure::Line(line.to_owned()));
+        let separate = self.format.and_then(FormatArg::of_one_table).filter(|_| asked.single().is_none());
+        if let (Some(format), None, None) =
+            (self.format.and_then(FormatArg::of_bytes), separate, &self.output)
+        {
+            let line = format!("--format {format} needs --output, a file or - for a pipe");
+            return Err(CommandFailure::Line(line));
         }
-        let target = PastTarget::of(self.output.as_ref(), &self.files, (are_separate, self.force))?;
+        let target = PastTarget::of(self.output.as_ref(), &self.files, (separate, self.force))?;
         if asked.single().is_none() && matches!(self.into, Some(IntoPlace::Table(..))) {
             let line = "--into DB.TABLE is for one table: --into DB makes several, under their own names";
             return Err(CommandFailure::Line(line.to_owned()));
@@ -155,7 +188,7 @@ impl TableAt {
         resolve(&mut self.files)?;
         let text = match &target {
             PastTarget::Text(text) => text,
-            PastTarget::Folder(_) => &OutputTarget::Stdout,
+            PastTarget::Folder(..) => &OutputTarget::Stdout,
         };
         if let Some(dump) = &self.dump {
             if asked.single().is_none() {
@@ -165,6 +198,9 @@ impl TableAt {
             return self.ended(self.go_forward(dump, text), &dump.display(), text);
         }
         let connect = self.connect()?;
+        if self.format == Some(FormatArg::Parquet) {
+            ParquetWriter::find()?;
+        }
         self.ended(self.restore(&connect, (&asked, &target)), &connect.server(), text)
     }
 
@@ -340,11 +376,14 @@ impl TableAt {
             let outputs = written.collect::<Result<Vec<_>, _>>()?;
             return Ok(outputs.into_iter().try_for_each(OpenOutput::finish)?);
         }
+        if self.format == Some(FormatArg::Parquet) {
+            return ParquetWriter::find()?.write(live, session, targets);
+        }
         let Some(target) = targets.first() else { return Ok(()) };
         if self.format == Some(FormatArg::Binlog) {
             let mut output = target.create_log(None)?;
             let mut out = BufWriter::new(&mut output);
-            LiveTable::write_log(live, session, &mut out)?;
+            LiveTable::write_log(live, session, EmptyTables::LeftOut, &mut out)?;
             out.flush().map_err(PastError::Output)?;
             drop(out);
             return Ok(output.finish()?);

@@ -134,27 +134,27 @@ fn table_in(argument: &LogPath) -> Option<(String, String)> {
 pub(super) enum PastTarget {
     /// One text.
     Text(OutputTarget),
-    /// A file for each table, in this folder.
-    Folder(PathBuf),
+    /// A file for each table, in this folder, and the suffix of their names.
+    Folder(PathBuf, &'static str),
 }
 
 impl PastTarget {
-    /// CSV of several tables goes to a folder.
+    /// Several tables of this format, if there is one, go to a folder.
     pub(super) fn of(
         output: Option<&Destination>,
         files: &[LogPath],
-        (are_separate, force): (bool, bool),
+        (separate, force): (Option<&'static str>, bool),
     ) -> Result<PastTarget> {
-        match (output, are_separate) {
-            (Some(Destination::Path(folder)), true) => match folder.is_dir() {
-                true => Ok(PastTarget::Folder(folder.clone())),
+        match (output, separate) {
+            (Some(Destination::Path(folder)), Some(format)) => match folder.is_dir() {
+                true => Ok(PastTarget::Folder(folder.clone(), format)),
                 false => Err(no_folder(folder)),
             },
-            (_, true) => Err(CommandFailure::Line(
-                "--format csv of several tables needs --output FOLDER, which gets a file for each".to_owned(),
-            )),
-            (None | Some(Destination::Stdout), false) => Ok(PastTarget::Text(OutputTarget::Stdout)),
-            (Some(destination), false) => Ok(PastTarget::Text(destination.target(files, force)?)),
+            (_, Some(format)) => Err(CommandFailure::Line(format!(
+                "--format {format} of several tables needs --output FOLDER, which gets a file for each"
+            ))),
+            (None | Some(Destination::Stdout), None) => Ok(PastTarget::Text(OutputTarget::Stdout)),
+            (Some(destination), None) => Ok(PastTarget::Text(destination.target(files, force)?)),
         }
     }
 
@@ -167,20 +167,25 @@ impl PastTarget {
     ) -> Result<Vec<OutputTarget>> {
         match self {
             PastTarget::Text(text) => Ok(vec![text.clone()]),
-            PastTarget::Folder(folder) => {
-                names.iter().map(|(_, name)| file_in(folder, name, logs, force)).collect()
+            PastTarget::Folder(folder, suffix) => {
+                let file = |(_, name): &(String, String)| file_in((folder, suffix), name, (logs, force));
+                names.iter().map(file).collect()
             }
         }
     }
 }
 
 /// The file of a table.
-fn file_in(folder: &Path, name: &str, logs: &[LogPath], force: bool) -> Result<OutputTarget> {
+fn file_in(
+    (folder, suffix): (&Path, &str),
+    name: &str,
+    (logs, force): (&[LogPath], bool),
+) -> Result<OutputTarget> {
     // A name may be any text, a file's can't.
     if name.contains('/') || name.starts_with('.') {
         return Err(CommandFailure::of(&name, "is no name of a file: ask for this table alone"));
     }
-    Destination::Path(folder.join(format!("{name}.csv"))).target(logs, force)
+    Destination::Path(folder.join(format!("{name}.{suffix}"))).target(logs, force)
 }
 
 fn no_folder(path: &Path) -> CommandFailure {
