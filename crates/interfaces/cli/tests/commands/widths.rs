@@ -1,6 +1,9 @@
 //! What people are shown in a pipe fits on a screen: lines of at most 120 characters, and at most 60 of them where a command answers a
 //! question. `dump`, `events` and `rows` list what is in the logs.
 
+use binlogz_testkit::{Tool, require_tool};
+
+use crate::common::relay::{Configuration, url};
 use crate::common::{Folder, Ran};
 
 const WIDTH_MAX: usize = 120;
@@ -89,4 +92,36 @@ fn wide_lines_have_everything() {
     assert_eq!((heading(&short), heading(&whole)), (5, 6), "{short}{whole}");
     let table = folder.run(["stats", "--by", "file", "--wide", log]);
     assert!(widest(&table).0 > WIDTH_MAX, "{}", table.text());
+}
+
+/// Lines to paste are whole, and a fingerprint is one word.
+fn is_to_read(line: &str) -> bool {
+    let line = line.trim_start();
+    let statements =
+        ["SELECT ", "SET ", "STOP ", "UPDATE ", "INSERT ", "CREATE ", "GRANT ", "START ", "CHANGE "];
+    line.contains(' ') && !statements.iter().any(|word| line.starts_with(word))
+}
+
+#[test]
+fn answers_of_servers_and_relays_fit_on_a_screen() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().option("binlog-row-metadata", "FULL").compression(3).start().unwrap();
+    source.sql("CREATE DATABASE shop; CREATE TABLE shop.a (id INT PRIMARY KEY)").unwrap();
+    let configuration = Configuration::of([url(&source)]).archive().account("reader", "");
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    let (server, http) = (format!("127.0.0.1:{}", source.port()), relay.http.clone());
+    for args in [
+        vec!["doctor", "--no-defaults", "--user=root", &server],
+        vec!["relay", "status", "--http", &http],
+        vec!["relay", "doctor", &http],
+    ] {
+        let ran = folder.run(&args);
+        assert_ne!(ran.code, Some(2), "{args:?}: {}", ran.stderr);
+        let lines: Vec<_> = ran.text().lines().collect();
+        let wide = lines.iter().find(|line| is_to_read(line) && line.chars().count() > WIDTH_MAX);
+        assert_eq!(wide, None, "{args:?}:\n{}", ran.text());
+        assert!((1..=LINES_MAX).contains(&lines.len()), "{args:?}: {} lines:\n{}", lines.len(), ran.text());
+    }
 }

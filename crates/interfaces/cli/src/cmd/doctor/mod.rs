@@ -156,8 +156,9 @@ impl DoctorCommand {
     }
 
     fn print(&self, report: &InspectReport) -> Result<()> {
+        let width = terminal::width().unwrap_or(terminal::PIPE_WIDTH);
         pager::show(|out| match self.format {
-            ReportFormat::Text => write_text(report, terminal::width(), out),
+            ReportFormat::Text => write_text(report, Some(width), out),
             ReportFormat::Json => write_json(report, out),
         })
     }

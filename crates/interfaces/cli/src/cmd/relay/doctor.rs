@@ -95,7 +95,8 @@ fn print(told: &[SourceFinding]) -> Result<()> {
         let source = source.as_ref().map_or(String::new(), |name| format!("{name}: "));
         // Clients chose some of it.
         let line = printable(&format!("{severity:<6}{source}{said}")).into_owned();
-        text += &(wrapped(&line, "", "      ", terminal::width()) + "\n");
+        let width = terminal::width().unwrap_or(terminal::PIPE_WIDTH);
+        text += &(wrapped(&line, "", "      ", Some(width)) + "\n");
     }
     if told.is_empty() {
         text += "nothing is wrong\n";

@@ -181,7 +181,9 @@ fn fingerprint(status: &Value) -> Option<String> {
 
 fn printed(lines: Vec<String>) -> String {
     // Clients and the source chose some of it.
-    let shown = |line: &String| wrapped(&printable(line), "", INDENT, terminal::width()) + "\n";
+    let shown = |line: &String| {
+        wrapped(&printable(line), "", INDENT, Some(terminal::width().unwrap_or(terminal::PIPE_WIDTH))) + "\n"
+    };
     lines.iter().map(shown).collect()
 }
 
