@@ -92,5 +92,5 @@ elif what == "endless":
     print(ask("SELECT 1"))
 elif what == "memory":
     trouble(lambda: ask("SELECT array_agg(after) FROM changes"))
-    trouble(lambda: ask("SELECT 1 / 0"))
+    trouble(lambda: ask("SELECT CAST('x' AS INT)"))
     print(ask("SELECT 1"))
