@@ -33,7 +33,7 @@ pub use counts::{RowCounts, Totals};
 pub use file::{FileStats, Stats};
 pub use filter::StatsFilter;
 pub use reason::Reason;
-pub use row_counter::{EventRows, RowCounter};
+pub use row_counter::{EventRows, RowCounter, TableEventRows};
 pub use sections::StatsGrouping;
 pub use transaction::TransactionEnd;
 pub use walk::{CutTransactions, TransactionCounter};

@@ -31,6 +31,9 @@ pub struct EventRows {
     pub count: u64,
 }
 
+/// The table of an event, and its rows, if it has some that can be read.
+pub type TableEventRows = (Arc<TableName>, Option<EventRows>);
+
 impl RowCounter {
     /// One of this many workers. With `decodes_values` every value of every row is decoded, to find invalid bytes.
     pub fn new(workers: usize, decodes_values: bool) -> Self {
@@ -56,7 +59,7 @@ impl RowCounter {
         &mut self,
         event: &Event<'_>,
         is_wanted: impl FnOnce(&TableName) -> bool,
-    ) -> Result<Option<(Arc<TableName>, Option<EventRows>)>, Error> {
+    ) -> Result<Option<TableEventRows>, Error> {
         let (schema, rows) = match self.tables.event(event)? {
             None => return Ok(None),
             Some(TableEvent::Map(schema)) => (schema, None),
