@@ -61,8 +61,10 @@ pub fn answer<'a, R: AskedRelay>(
         Statement::ShowBinlogEvents(wanted) => {
             listings::binlog_events(relay.events(asker.variables, wanted)?)
         }
-        Statement::ShowReplicas => listings::replicas(&relay.replicas(), &system_variables(relay)?),
-        Statement::ShowReplicaStatus => replica_status(&relay.replica_status()?),
+        Statement::ShowReplicas(words) => {
+            listings::replicas(&relay.replicas(), &system_variables(relay)?, *words)
+        }
+        Statement::ShowReplicaStatus(words) => replica_status(&relay.replica_status()?, *words),
         Statement::Admin(_) if !asker.may_administer => admin::denied(),
         Statement::Admin(wanted) => admin::answer(relay, asker.variables, wanted),
     })
@@ -313,6 +315,36 @@ mod tests {
         let nothing = FixedRelay::new(true);
         let unknown = asked(&nothing, client, false, "SELECT @@server_id");
         assert_eq!(unknown, "1193 Unknown system variable 'server_id'");
+    }
+
+    #[test]
+    fn the_answer_to_an_older_statement_has_its_columns() {
+        let relay = FixedRelay::new(false);
+        let columns = |text: &str| -> Vec<String> {
+            let statement = Statement::parse(text).unwrap();
+            let variables = &mut ClientVariables::default();
+            let answer = answer(&relay, &mut AskingClient { variables, may_administer: false }, &statement);
+            let Ok(StatementAnswer::Rows(columns, rows)) = answer else { panic!("{text}: {answer:?}") };
+            assert!(rows.iter().all(|row| row.len() == columns.len()), "{text}");
+            columns.iter().map(|column| column.name.to_owned()).collect()
+        };
+        let (current, older) = (columns("SHOW REPLICA STATUS"), columns("SHOW SLAVE STATUS"));
+        assert_eq!((current.len(), older.len()), (60, 60));
+        for (place, name, older_name) in [
+            (0, "Replica_IO_State", "Slave_IO_State"),
+            (1, "Source_Host", "Master_Host"),
+            (6, "Read_Source_Log_Pos", "Read_Master_Log_Pos"),
+            (10, "Replica_IO_Running", "Slave_IO_Running"),
+            (12, "Replicate_Do_DB", "Replicate_Do_DB"),
+            (32, "Seconds_Behind_Source", "Seconds_Behind_Master"),
+            (40, "Source_UUID", "Master_UUID"),
+            (58, "Get_Source_public_key", "Get_master_public_key"),
+        ] {
+            assert_eq!((current[place].as_str(), older[place].as_str()), (name, older_name));
+        }
+        assert!(!older.iter().any(|name| name.contains("Replica_") || name.contains("Source")), "{older:?}");
+        assert_eq!(columns("SHOW SLAVE HOSTS"), ["Server_id", "Host", "Port", "Master_id", "Slave_UUID"]);
+        assert_eq!(columns("SHOW REPLICAS"), ["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_wire::result_set::ResultRow;
+use binlogz_wire::statement::ReplicationWords;
 
 use crate::statement_answer::{StatementAnswer, cell};
 use crate::variables::SystemVariables;
@@ -62,6 +63,9 @@ const EVENT_COLUMNS: [(&str, bool); 6] = [
 ];
 const REPLICA_COLUMNS: [(&str, bool); 5] =
     [("Server_Id", true), ("Host", false), ("Port", true), ("Source_Id", true), ("Replica_UUID", false)];
+/// As 8.0.33 answers SHOW SLAVE HOSTS.
+const OLDER_REPLICA_COLUMNS: [(&str, bool); 5] =
+    [("Server_id", true), ("Host", false), ("Port", true), ("Master_id", true), ("Slave_UUID", false)];
 
 pub(crate) fn binary_logs(logs: &[ListedLog]) -> StatementAnswer<'static> {
     let row = |log: &ListedLog| -> ResultRow {
@@ -87,11 +91,19 @@ pub(crate) fn binlog_events(listed: Result<Vec<ResultRow>, String>) -> Statement
     }
 }
 
-pub(crate) fn replicas(replicas: &[RegisteredReplica], system: &SystemVariables) -> StatementAnswer<'static> {
+pub(crate) fn replicas(
+    replicas: &[RegisteredReplica],
+    system: &SystemVariables,
+    words: ReplicationWords,
+) -> StatementAnswer<'static> {
     let source_id = system.own("server_id").unwrap_or_default();
     let row = |replica: &RegisteredReplica| -> ResultRow {
         let RegisteredReplica { server_id, host, port, uuid } = replica;
         vec![cell(server_id), cell(host), cell(port), cell(source_id), cell(uuid)]
     };
-    StatementAnswer::rows(&REPLICA_COLUMNS, replicas.iter().map(row).collect())
+    let columns = match words {
+        ReplicationWords::Current => &REPLICA_COLUMNS,
+        ReplicationWords::Older => &OLDER_REPLICA_COLUMNS,
+    };
+    StatementAnswer::rows(columns, replicas.iter().map(row).collect())
 }

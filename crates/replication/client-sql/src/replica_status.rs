@@ -2,6 +2,7 @@
 //! count as executed, and the columns of filters, delays and the relay log are empty.
 
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_wire::statement::ReplicationWords;
 
 use crate::statement_answer::StatementAnswer;
 
@@ -45,74 +46,77 @@ pub struct ReplicaStatusFacts {
     pub has_gtids: bool,
 }
 
-/// The columns of 9.7, in its order, and whether they are numbers.
-const COLUMNS: [(&str, bool); 60] = [
-    ("Replica_IO_State", false),
-    ("Source_Host", false),
-    ("Source_User", false),
-    ("Source_Port", true),
-    ("Connect_Retry", true),
-    ("Source_Log_File", false),
-    ("Read_Source_Log_Pos", true),
-    ("Relay_Log_File", false),
-    ("Relay_Log_Pos", true),
-    ("Relay_Source_Log_File", false),
-    ("Replica_IO_Running", false),
-    ("Replica_SQL_Running", false),
-    ("Replicate_Do_DB", false),
-    ("Replicate_Ignore_DB", false),
-    ("Replicate_Do_Table", false),
-    ("Replicate_Ignore_Table", false),
-    ("Replicate_Wild_Do_Table", false),
-    ("Replicate_Wild_Ignore_Table", false),
-    ("Last_Errno", true),
-    ("Last_Error", false),
-    ("Skip_Counter", true),
-    ("Exec_Source_Log_Pos", true),
-    ("Relay_Log_Space", true),
-    ("Until_Condition", false),
-    ("Until_Log_File", false),
-    ("Until_Log_Pos", true),
-    ("Source_SSL_Allowed", false),
-    ("Source_SSL_CA_File", false),
-    ("Source_SSL_CA_Path", false),
-    ("Source_SSL_Cert", false),
-    ("Source_SSL_Cipher", false),
-    ("Source_SSL_Key", false),
-    ("Seconds_Behind_Source", true),
-    ("Source_SSL_Verify_Server_Cert", false),
-    ("Last_IO_Errno", true),
-    ("Last_IO_Error", false),
-    ("Last_SQL_Errno", true),
-    ("Last_SQL_Error", false),
-    ("Replicate_Ignore_Server_Ids", false),
-    ("Source_Server_Id", true),
-    ("Source_UUID", false),
-    ("Source_Info_File", false),
-    ("SQL_Delay", true),
-    ("SQL_Remaining_Delay", true),
-    ("Replica_SQL_Running_State", false),
-    ("Source_Retry_Count", true),
-    ("Source_Bind", false),
-    ("Last_IO_Error_Timestamp", false),
-    ("Last_SQL_Error_Timestamp", false),
-    ("Source_SSL_Crl", false),
-    ("Source_SSL_Crlpath", false),
-    ("Retrieved_Gtid_Set", false),
-    ("Executed_Gtid_Set", false),
-    ("Auto_Position", true),
-    ("Replicate_Rewrite_DB", false),
-    ("Channel_Name", false),
-    ("Source_TLS_Version", false),
-    ("Source_public_key_path", false),
-    ("Get_Source_public_key", false),
-    ("Network_Namespace", false),
+/// The columns of 9.7 in its order, their names in SHOW SLAVE STATUS of 8.0.33, and whether they are numbers.
+const COLUMNS: [(&str, &str, bool); 60] = [
+    ("Replica_IO_State", "Slave_IO_State", false),
+    ("Source_Host", "Master_Host", false),
+    ("Source_User", "Master_User", false),
+    ("Source_Port", "Master_Port", true),
+    ("Connect_Retry", "Connect_Retry", true),
+    ("Source_Log_File", "Master_Log_File", false),
+    ("Read_Source_Log_Pos", "Read_Master_Log_Pos", true),
+    ("Relay_Log_File", "Relay_Log_File", false),
+    ("Relay_Log_Pos", "Relay_Log_Pos", true),
+    ("Relay_Source_Log_File", "Relay_Master_Log_File", false),
+    ("Replica_IO_Running", "Slave_IO_Running", false),
+    ("Replica_SQL_Running", "Slave_SQL_Running", false),
+    ("Replicate_Do_DB", "Replicate_Do_DB", false),
+    ("Replicate_Ignore_DB", "Replicate_Ignore_DB", false),
+    ("Replicate_Do_Table", "Replicate_Do_Table", false),
+    ("Replicate_Ignore_Table", "Replicate_Ignore_Table", false),
+    ("Replicate_Wild_Do_Table", "Replicate_Wild_Do_Table", false),
+    ("Replicate_Wild_Ignore_Table", "Replicate_Wild_Ignore_Table", false),
+    ("Last_Errno", "Last_Errno", true),
+    ("Last_Error", "Last_Error", false),
+    ("Skip_Counter", "Skip_Counter", true),
+    ("Exec_Source_Log_Pos", "Exec_Master_Log_Pos", true),
+    ("Relay_Log_Space", "Relay_Log_Space", true),
+    ("Until_Condition", "Until_Condition", false),
+    ("Until_Log_File", "Until_Log_File", false),
+    ("Until_Log_Pos", "Until_Log_Pos", true),
+    ("Source_SSL_Allowed", "Master_SSL_Allowed", false),
+    ("Source_SSL_CA_File", "Master_SSL_CA_File", false),
+    ("Source_SSL_CA_Path", "Master_SSL_CA_Path", false),
+    ("Source_SSL_Cert", "Master_SSL_Cert", false),
+    ("Source_SSL_Cipher", "Master_SSL_Cipher", false),
+    ("Source_SSL_Key", "Master_SSL_Key", false),
+    ("Seconds_Behind_Source", "Seconds_Behind_Master", true),
+    ("Source_SSL_Verify_Server_Cert", "Master_SSL_Verify_Server_Cert", false),
+    ("Last_IO_Errno", "Last_IO_Errno", true),
+    ("Last_IO_Error", "Last_IO_Error", false),
+    ("Last_SQL_Errno", "Last_SQL_Errno", true),
+    ("Last_SQL_Error", "Last_SQL_Error", false),
+    ("Replicate_Ignore_Server_Ids", "Replicate_Ignore_Server_Ids", false),
+    ("Source_Server_Id", "Master_Server_Id", true),
+    ("Source_UUID", "Master_UUID", false),
+    ("Source_Info_File", "Master_Info_File", false),
+    ("SQL_Delay", "SQL_Delay", true),
+    ("SQL_Remaining_Delay", "SQL_Remaining_Delay", true),
+    ("Replica_SQL_Running_State", "Slave_SQL_Running_State", false),
+    ("Source_Retry_Count", "Master_Retry_Count", true),
+    ("Source_Bind", "Master_Bind", false),
+    ("Last_IO_Error_Timestamp", "Last_IO_Error_Timestamp", false),
+    ("Last_SQL_Error_Timestamp", "Last_SQL_Error_Timestamp", false),
+    ("Source_SSL_Crl", "Master_SSL_Crl", false),
+    ("Source_SSL_Crlpath", "Master_SSL_Crlpath", false),
+    ("Retrieved_Gtid_Set", "Retrieved_Gtid_Set", false),
+    ("Executed_Gtid_Set", "Executed_Gtid_Set", false),
+    ("Auto_Position", "Auto_Position", true),
+    ("Replicate_Rewrite_DB", "Replicate_Rewrite_DB", false),
+    ("Channel_Name", "Channel_Name", false),
+    ("Source_TLS_Version", "Master_TLS_Version", false),
+    ("Source_public_key_path", "Master_public_key_path", false),
+    ("Get_Source_public_key", "Get_master_public_key", false),
+    ("Network_Namespace", "Network_Namespace", false),
 ];
 
 /// CR_CONNECTION_ERROR and its kind: receiving can't continue at present.
 const NOT_CONNECTED: u16 = 2003;
 
-pub(crate) fn replica_status(facts: &ReplicaStatusFacts) -> StatementAnswer<'static> {
+pub(crate) fn replica_status(
+    facts: &ReplicaStatusFacts,
+    words: ReplicationWords,
+) -> StatementAnswer<'static> {
     let (host, port) = facts.source.rsplit_once(':').unwrap_or((&facts.source, ""));
     let (io_state, running) = match facts.receiver {
         ReceiverState::Connecting => ("Connecting to source", "Connecting"),
@@ -145,11 +149,15 @@ pub(crate) fn replica_status(facts: &ReplicaStatusFacts) -> StatementAnswer<'sta
     };
     let row = COLUMNS
         .iter()
-        .map(|(name, is_number)| match value(name) {
+        .map(|(name, _, is_number)| match value(name) {
             Some(value) => Some(value.into_bytes()),
             None if matches!(*name, "SQL_Remaining_Delay" | "Seconds_Behind_Source") => None,
             None => Some(if *is_number { b"0".to_vec() } else { Vec::new() }),
         })
         .collect();
-    StatementAnswer::rows(&COLUMNS, vec![row])
+    let columns = COLUMNS.map(|(name, older, is_number)| match words {
+        ReplicationWords::Current => (name, is_number),
+        ReplicationWords::Older => (older, is_number),
+    });
+    StatementAnswer::rows(&columns, vec![row])
 }

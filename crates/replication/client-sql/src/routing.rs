@@ -76,8 +76,8 @@ pub fn may_be_prepared(text: &str) -> bool {
             Statement::ShowBinaryLogs
             | Statement::ShowBinaryLogStatus
             | Statement::ShowBinlogEvents(_)
-            | Statement::ShowReplicaStatus
-            | Statement::ShowReplicas
+            | Statement::ShowReplicaStatus(_)
+            | Statement::ShowReplicas(_)
             | Statement::Set(_)
             | Statement::SetNames { .. }
             | Statement::SetEach(_)
@@ -95,7 +95,7 @@ pub fn tells_position(statement: &Statement) -> bool {
         Statement::ShowBinaryLogs
         | Statement::ShowBinaryLogStatus
         | Statement::ShowBinlogEvents(_)
-        | Statement::ShowReplicaStatus => true,
+        | Statement::ShowReplicaStatus(_) => true,
         Statement::Select(items) => items.iter().any(|(expression, _)| is_executed(expression)),
         // Drivers list many variables without a wish to know this one.
         Statement::ShowVariables(wanted) => wanted.patterns.iter().any(|pattern| match pattern {

@@ -69,15 +69,24 @@ pub enum Statement {
     /// Where the binary log ends.
     ShowBinaryLogStatus,
     /// The registered replicas.
-    ShowReplicas,
+    ShowReplicas(ReplicationWords),
     /// The events of a file of the binary log.
     ShowBinlogEvents(EventsWanted),
     /// The state of receiving.
-    ShowReplicaStatus,
+    ShowReplicaStatus(ReplicationWords),
     /// The warnings of the last statement.
     ShowWarnings,
     /// A statement that changes the server's state.
     Admin(AdminStatement),
+}
+
+/// The words in which a statement about replication is said, and its answer's columns are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplicationWords {
+    /// Source and replica, since 8.0.22.
+    Current,
+    /// Those of before.
+    Older,
 }
 
 /// The events that SHOW BINLOG EVENTS is to show.
@@ -236,10 +245,10 @@ impl Parser<'_> {
             "MASTER" if self.is_keyword("LOGS") => Some(Statement::ShowBinaryLogs),
             "MASTER" => self.is_keyword("STATUS").then_some(Statement::ShowBinaryLogStatus),
             "BINLOG" => self.is_keyword("EVENTS").then(|| self.binlog_events())?,
-            "REPLICAS" => Some(Statement::ShowReplicas),
-            "REPLICA" => self.replica_status(),
-            "SLAVE" if self.is_keyword("HOSTS") => Some(Statement::ShowReplicas),
-            "SLAVE" => self.replica_status(),
+            "REPLICAS" => Some(Statement::ShowReplicas(ReplicationWords::Current)),
+            "REPLICA" => self.replica_status(ReplicationWords::Current),
+            "SLAVE" if self.is_keyword("HOSTS") => Some(Statement::ShowReplicas(ReplicationWords::Older)),
+            "SLAVE" => self.replica_status(ReplicationWords::Older),
             _ => None,
         }
     }
@@ -266,14 +275,14 @@ impl Parser<'_> {
         Some(Statement::ShowBinlogEvents(wanted))
     }
 
-    fn replica_status(&mut self) -> Option<Statement> {
+    fn replica_status(&mut self, words: ReplicationWords) -> Option<Statement> {
         self.is_keyword("STATUS").then_some(())?;
         if self.is_keyword("FOR") {
             self.is_keyword("CHANNEL").then_some(())?;
             // There is one channel, whose name is empty.
             self.literal().filter(String::is_empty)?;
         }
-        Some(Statement::ShowReplicaStatus)
+        Some(Statement::ShowReplicaStatus(words))
     }
 
     fn expression(&mut self, bare_words: bool) -> Option<Expression> {

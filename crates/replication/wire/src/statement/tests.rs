@@ -86,7 +86,8 @@ fn what_replicas_say() {
         ("SHOW MASTER STATUS", Statement::ShowBinaryLogStatus),
         ("show binary log status", Statement::ShowBinaryLogStatus),
         ("SHOW BINARY LOGS", Statement::ShowBinaryLogs),
-        ("SHOW SLAVE HOSTS", Statement::ShowReplicas),
+        ("SHOW SLAVE HOSTS", Statement::ShowReplicas(ReplicationWords::Older)),
+        ("SHOW REPLICAS", Statement::ShowReplicas(ReplicationWords::Current)),
         ("SHOW BINLOG EVENTS", Statement::ShowBinlogEvents(EventsWanted::default())),
         (
             "show binlog events in 'binlog.000002' from 158 limit 3, 7;",
@@ -101,8 +102,8 @@ fn what_replicas_say() {
             "SHOW BINLOG EVENTS LIMIT 7 OFFSET 3",
             Statement::ShowBinlogEvents(EventsWanted { skip: 3, count: Some(7), ..EventsWanted::default() }),
         ),
-        ("SHOW REPLICA STATUS", Statement::ShowReplicaStatus),
-        ("SHOW SLAVE STATUS FOR CHANNEL ''", Statement::ShowReplicaStatus),
+        ("SHOW REPLICA STATUS", Statement::ShowReplicaStatus(ReplicationWords::Current)),
+        ("SHOW SLAVE STATUS FOR CHANNEL ''", Statement::ShowReplicaStatus(ReplicationWords::Older)),
         (
             "/* mysql-connector-j-9.1.0 */SELECT @@session.auto_increment_increment AS a, 'x', CURRENT_USER",
             Statement::Select(vec![
