@@ -14,10 +14,6 @@ use crate::common::{SHAPES, root, schema, sql};
 const HELPS: &[(&str, &[&str], &str)] = &[
     #[cfg(not(feature = "cluster"))] // which has options more
     ("sql.md", &["--help"], "<!-- binlogz-sql --help -->\n```text\n"),
-    #[cfg(feature = "cluster")]
-    ("cluster.md", &["scheduler", "--help"], "<!-- binlogz-sql scheduler --help -->\n```text\n"),
-    #[cfg(feature = "cluster")]
-    ("cluster.md", &["executor", "--help"], "<!-- binlogz-sql executor --help -->\n```text\n"),
     #[cfg(feature = "serve")]
     ("sql-serve.md", &["serve", "--help"], "<!-- binlogz-sql serve --help -->\n```text\n"),
     ("export.md", &["export", "--help"], "<!-- binlogz-sql export --help -->\n```text\n"),
