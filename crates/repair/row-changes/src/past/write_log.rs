@@ -111,7 +111,8 @@ impl RowEncoder {
         let names = (&*table.database, &*table.table);
         let told = table.schema.columns_of(names.0, names.1).unwrap_or_default();
         let (now, key) = columns_of(session, names, told)?;
-        let (mut columns, mut then) = (Vec::new(), Vec::new());
+        let mut columns = Vec::new();
+        let mut then = Vec::new();
         for (name, name_then) in &table.then {
             let column = now.iter().find(|column| column.name == *name).ok_or_else(|| {
                 PastError::Refused(format!(
@@ -169,8 +170,10 @@ impl RowEncoder {
             })
             .collect();
         let mut images = Vec::new();
-        let bitmap = self.schema.put_image(&contents, false, &mut images);
-        let bitmap = bitmap.map_err(|error| PastError::Refused(format!("{}: {error}", self.table)))?;
+        let bitmap = self
+            .schema
+            .put_image(&contents, false, &mut images)
+            .map_err(|error| PastError::Refused(format!("{}: {error}", self.table)))?;
         Ok((bitmap, images))
     }
 
@@ -327,8 +330,12 @@ impl RowEvents<'_, '_> {
         let bitmap = schema.put_image(&none, false, &mut Vec::new());
         let bitmaps = bitmap.map_err(|error| PastError::Refused(format!("{table}: {error}")))?;
         // An INSERT without bytes has one row, of nothing but defaults.
-        let row =
-            Images { event_type: EventType::DELETE_ROWS, bitmaps: &bitmaps, images: &[], before_size: 0 };
+        let row = LoggedImages {
+            event_type: EventType::DELETE_ROWS,
+            bitmaps: &bitmaps,
+            images: &[],
+            before_size: 0,
+        };
         let flags = RowsFlags::NO_FOREIGN_KEY_CHECKS;
         self.writer.row((self.number, &**map), &row, flags).map_err(PastError::Output)
     }
