@@ -40,7 +40,8 @@ pub(crate) fn arrivals(
         verify_checksums: false,
     };
     let mut log = RemoteLog::open(&connect, dump)?;
-    let (mut arrivals, mut open) = (HashMap::new(), None);
+    let mut arrivals = HashMap::new();
+    let mut open = None;
     while let Some(event) = log.next_event()? {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros() as f64;
         if event.header.event_type.is_gtid() {

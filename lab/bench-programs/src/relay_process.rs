@@ -34,7 +34,8 @@ impl RelayProcess {
         name: &str,
         config: &str,
     ) -> Result<RelayProcess, RelayFailure> {
-        let (path, log) = (folder.join(format!("{name}.toml")), folder.join(format!("{name}.log")));
+        let path = folder.join(format!("{name}.toml"));
+        let log = folder.join(format!("{name}.log"));
         fs::write(&path, config)?;
         let child = Command::new(binlogz)
             .args(["relay", "run", "--config"])

@@ -99,8 +99,11 @@ fn archived(log: &[u8], target: &str) -> Vec<Vec<u8>> {
         "archive_object" => vec![read(0, size)],
         "archive_contents" => {
             let object = Object::open("object", Box::new(super::Part { at: 0, bytes: read(0, size) }));
-            let contents = object.expect("it was just written").contents().expect("they were just written");
-            let contents = contents.expect("its version has them");
+            let contents = object
+                .expect("it was just written")
+                .contents()
+                .expect("they were just written")
+                .expect("its version has them");
             let front = [VERSION as u8, contents.blocks.len() as u8];
             vec![[&front[..], &contents.encode_plain()].concat()]
         }
@@ -121,7 +124,8 @@ fn rows(log: &[u8]) -> Vec<Vec<u8>> {
     let mut maps: Vec<Vec<u8>> = Vec::new();
     let mut reader = EventReader::new(log);
     while let Ok(Some((_, frame))) = reader.next_event() {
-        let (event_type, body) = (frame.event_type(), frame.body());
+        let event_type = frame.event_type();
+        let body = frame.body();
         if event_type == EventType::TABLE_MAP {
             maps.push(body.to_vec());
         } else if event_type.is_rows() {

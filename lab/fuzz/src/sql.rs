@@ -181,8 +181,10 @@ fn explain(text: &str) -> Result<(), Error> {
 fn cooked(recipe: &[u8]) -> String {
     let mut bytes = recipe.iter().copied();
     let mut next = || bytes.next().map(usize::from);
-    let (atom, end) = (next().unwrap_or(0), next().unwrap_or(0));
-    let (mut before, mut after) = (String::from("SELECT "), Vec::new());
+    let atom = next().unwrap_or(0);
+    let end = next().unwrap_or(0);
+    let mut before = String::from("SELECT ");
+    let mut after = Vec::new();
     while let (Some(what), Some(times)) = (next(), next()) {
         let Some((begin, end)) = WRAPS.get(what % WRAPS.len()) else { break };
         let times = match times % 16 {

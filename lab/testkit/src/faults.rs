@@ -235,8 +235,13 @@ impl FaultShim {
     ///
     /// The file can't be written.
     pub fn faults(&self, path: &Path, seed: u64) -> Result<Faults> {
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-        let file = file.at("create", path)?;
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .at("create", path)?;
         file.set_len(PAGE_SIZE as u64).at("write", path)?;
         let path = fs::canonicalize(path).at("find", path)?;
         let mut faults = Faults {

@@ -148,7 +148,9 @@ impl FaultProxy {
         let seen_heads = Arc::clone(&heads);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let (seen, heads, plan) = (Arc::clone(&seen), Arc::clone(&seen_heads), Arc::clone(&plan));
+                let seen = Arc::clone(&seen);
+                let heads = Arc::clone(&seen_heads);
+                let plan = Arc::clone(&plan);
                 // A connection that breaks is what tests ask for.
                 thread::spawn(move || serve(&client, upstream, (&seen, &heads), plan.as_ref()).ok());
             }
@@ -180,7 +182,8 @@ fn serve(
     plan: &Plan,
 ) -> io::Result<()> {
     let mut reader = BufReader::new(client);
-    let (mut head, mut size) = (Vec::new(), 0);
+    let mut head = Vec::new();
+    let mut size = 0;
     loop {
         let begin = head.len();
         if reader.read_until(b'\n', &mut head)? == 0 {

@@ -13,7 +13,8 @@ const END_LOG_POS_OFFSET: usize = 13;
 
 /// The events of a log, each with its checksum.
 pub fn events_of(log: &[u8]) -> Vec<&[u8]> {
-    let (mut events, mut rest) = (Vec::new(), &log[MAGIC_BYTES..]);
+    let mut events = Vec::new();
+    let mut rest = &log[MAGIC_BYTES..];
     while !rest.is_empty() {
         let size = rest[EVENT_SIZE_OFFSET..].first_chunk::<4>().unwrap();
         let (event, after) = rest.split_at(u32::from_le_bytes(*size) as usize);
@@ -42,7 +43,8 @@ pub fn incident_like(event: &[u8]) -> Vec<u8> {
 pub fn log_of(magic: &[u8], events: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut log = magic[..MAGIC_BYTES].to_vec();
     for mut event in events {
-        let (size, end) = (event.len(), log.len() + event.len());
+        let size = event.len();
+        let end = log.len() + event.len();
         event[EVENT_SIZE_OFFSET..][..4].copy_from_slice(&(size as u32).to_le_bytes());
         event[END_LOG_POS_OFFSET..][..4].copy_from_slice(&(end as u32).to_le_bytes());
         let covered = size - CHECKSUM_BYTES;

@@ -52,7 +52,8 @@ impl Scratch {
     }
 
     fn over(file: File) -> io::Result<Scratch> {
-        let (mut key, mut iv) = ([0; 32], [0; 16]);
+        let mut key = [0; 32];
+        let mut iv = [0; 16];
         getrandom::fill(&mut key).map_err(io::Error::other)?;
         // The counter is the iv's second half, and begins at 0.
         getrandom::fill(iv.split_at_mut(8).0).map_err(io::Error::other)?;

@@ -203,7 +203,8 @@ impl<C: ChecksumCheck> EventParser<C> {
                 let rest = top_up(stored, held, bytes);
                 self.offset += (bytes.len() - rest.len()) as u64;
                 if *held == CHECKSUM_SIZE {
-                    let (begin, event_type) = (*begin, header.event_type);
+                    let begin = *begin;
+                    let event_type = header.event_type;
                     let checked = C::of(Some(u32::from_le_bytes(*stored)), || *computed);
                     visitor.end(checked.map_err(|error| error.at(begin, Some(event_type)))?)?;
                     self.state = BETWEEN_EVENTS;

@@ -113,8 +113,12 @@ impl<R: Read> EventReader<R> {
         let bytes = self.buffer.get(begin..begin + size).unwrap_or_default();
         let header = EventHeader::decode(bytes)?;
         let at = |error: Error| error.at(offset, Some(header.event_type));
-        let unverified = self.framing.next_frame(bytes).map_err(at)?;
-        let unverified = unverified.ok_or(Error::Truncated { needed: size as u64, left: 0 }).map_err(at)?;
+        let unverified = self
+            .framing
+            .next_frame(bytes)
+            .map_err(at)?
+            .ok_or(Error::Truncated { needed: size as u64, left: 0 })
+            .map_err(at)?;
         let frame = match self.verify {
             true => unverified.verify().map(VerifiedFrame::frame),
             false => unverified.unchecked(),

@@ -43,7 +43,8 @@ pub fn write_info(event: &AnyEvent<'_>, flags: HeaderFlags, info: &mut Vec<u8>) 
         }
         AnyEvent::UserVar(event) => write_user_var(event, info),
         AnyEvent::FormatDescription(event) => {
-            let (server, binlog) = (event.server_version(), event.binlog_version);
+            let server = event.server_version();
+            let binlog = event.binlog_version;
             write_text(info, format_args!("Server ver: {server}, Binlog ver: {binlog}"));
         }
         AnyEvent::Xid(event) => write_text(info, format_args!("COMMIT /* xid={} */", event.xid)),
@@ -90,8 +91,8 @@ pub fn write_info(event: &AnyEvent<'_>, flags: HeaderFlags, info: &mut Vec<u8>) 
         }
         AnyEvent::XaPrepare(event) => write_text(info, format_args!("XA PREPARE {}", event.xa_id)),
         AnyEvent::TransactionPayload(event) => {
-            let (kind, size) = (event.header.compression_type(), event.header.uncompressed_size());
-            let size = size.unwrap_or(0);
+            let kind = event.header.compression_type();
+            let size = event.header.uncompressed_size().unwrap_or(0);
             write_text(info, format_args!("compression='{kind}', decompressed_size={size} bytes"));
         }
         // The statement, as MariaDB shows it.

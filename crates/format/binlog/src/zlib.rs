@@ -41,7 +41,8 @@ pub(crate) fn expand(bytes: &[u8], size: usize, wrap: Wrap, out: &mut Vec<u8>) -
     let flags = TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF | wrap.flags();
     let begin = out.len();
     let mut decompressor = Box::<DecompressorOxide>::default();
-    let (mut taken, mut made) = (0, 0);
+    let mut taken = 0;
+    let mut made = 0;
     out.resize(begin + size.min(TRUSTED), 0);
     loop {
         let room = out.get_mut(begin..).unwrap_or_default();

@@ -88,7 +88,8 @@ impl FileCipher {
     ///
     /// No random numbers.
     pub fn create(key: &MasterKey) -> Result<(Self, EncryptionHeader)> {
-        let (mut password, mut iv) = (FilePassword([0; PASSWORD_SIZE]), [0; IV_SIZE]);
+        let mut password = FilePassword([0; PASSWORD_SIZE]);
+        let mut iv = [0; IV_SIZE];
         getrandom::fill(&mut password.0)?;
         getrandom::fill(&mut iv)?;
         Ok((FileCipher::new(&password), password.wrap(key, iv)))

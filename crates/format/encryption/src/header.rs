@@ -102,7 +102,8 @@ fn check_start(cursor: &mut Cursor<'_>) -> Result<(), BinlogError> {
         return Err(BinlogError::invalid(WHAT, "magic", hex(&magic), "fd 62 69 6e"));
     }
     if size < HEADER_SIZE {
-        let (needed, left) = (HEADER_SIZE as u64, size as u64);
+        let needed = HEADER_SIZE as u64;
+        let left = size as u64;
         return Err(BinlogError::Short { what: WHAT, field: "all of it", needed, left });
     }
     match cursor.u8("version")? {

@@ -503,7 +503,9 @@ impl DefinedTable {
     /// are not known, nor are keys and foreign keys that they dropped.
     pub(crate) fn before(&self, actions: &[AlterAction]) -> Option<DefinedTable> {
         let mut before = DefinedTable { columns: Vec::new(), ..self.clone() };
-        let (mut old_names, mut added, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+        let mut old_names = Vec::new();
+        let mut added = Vec::new();
+        let mut keys = Vec::new();
         for action in actions {
             match action {
                 // They stood somewhere.
@@ -544,11 +546,13 @@ impl DefinedTable {
                 name.clone_from(old);
             }
         }
-        let foreign = actions.iter().filter_map(|action| match action {
-            AlterAction::AddKey(_, Some(key)) => Some(key),
-            _ => None,
-        });
-        let foreign: Vec<_> = foreign.collect();
+        let foreign: Vec<_> = actions
+            .iter()
+            .filter_map(|action| match action {
+                AlterAction::AddKey(_, Some(key)) => Some(key),
+                _ => None,
+            })
+            .collect();
         before.foreign_keys.retain(|key| !foreign.contains(&key));
         before.find_keys();
         // Check: applied to the earlier table, the actions must give this one.

@@ -71,11 +71,14 @@ impl<'s> RecordedStatement<'s> {
         query: &QueryEvent<'_>,
         (database, text): (&'s str, &'s str),
     ) -> Self {
-        let sql_mode = query.status_variables.iter().find_map(|variable| match variable {
-            Ok(StatusVariable::SqlMode(mode)) => Some(mode),
-            _ => None,
-        });
-        let sql_mode = sql_mode.unwrap_or(0);
+        let sql_mode = query
+            .status_variables
+            .iter()
+            .find_map(|variable| match variable {
+                Ok(StatusVariable::SqlMode(mode)) => Some(mode),
+                _ => None,
+            })
+            .unwrap_or(0);
         RecordedStatement {
             place,
             database,
@@ -258,8 +261,7 @@ impl StatementEffect {
         if changes_rows_only(statement.text) {
             return StatementEffect::None;
         }
-        let tokens = TokenReader::of(statement.text).ok();
-        let tokens = tokens.map(|reader| match statement.quotes_names {
+        let tokens = TokenReader::of(statement.text).ok().map(|reader| match statement.quotes_names {
             true => reader.quoting_names(),
             false => reader,
         });
@@ -341,7 +343,8 @@ impl TableHistory {
                 }
             }
             DdlStatement::CreateLike { table, of, is_conditional, replaces } => {
-                let (name, of) = (full(&table), full(&of));
+                let name = full(&table);
+                let of = full(&of);
                 let from = self.current(&of, turn);
                 if is_conditional {
                     self.conditional.push((turn, name.clone()));
@@ -589,14 +592,17 @@ impl TableHistory {
     pub fn settle_at(&mut self, now: SchemaFile, now_at: Option<HistoryPlace>) {
         (self.now, self.now_at) = (now, now_at);
         let now_at = now_at.unwrap_or(HistoryPlace::END);
-        let last = self.names.keys().filter_map(|name| {
-            let mut spelled = self.spellings.get(name)?.iter().chain([name]);
-            let table = spelled
-                .find_map(|(database, table)| self.now.table(database.as_bytes(), table.as_bytes()))?;
-            let (_, version) = self.version_at(now_at, name)?;
-            Some((version?, table.clone()))
-        });
-        let last: Vec<(VersionId, DefinedTable)> = last.collect();
+        let last: Vec<(VersionId, DefinedTable)> = self
+            .names
+            .keys()
+            .filter_map(|name| {
+                let mut spelled = self.spellings.get(name)?.iter().chain([name]);
+                let table = spelled
+                    .find_map(|(database, table)| self.now.table(database.as_bytes(), table.as_bytes()))?;
+                let (_, version) = self.version_at(now_at, name)?;
+                Some((version?, table.clone()))
+            })
+            .collect();
         for (id, table) in last {
             self.learn(id, Some(table.clone()));
             // The server's own words rather than those of the statement.
@@ -631,7 +637,8 @@ impl TableHistory {
         let mut is_new = false;
         for number in 0..self.successions.len() {
             let Some(Succession { from, to, change, .. }) = self.successions.get(number) else { continue };
-            let (to, table) = (*to, self.versions.get(*from).and_then(|from| from.table.as_ref()));
+            let to = *to;
+            let table = self.versions.get(*from).and_then(|from| from.table.as_ref());
             let after = table.and_then(|table| match change {
                 Change::Altered(actions) => table.altered(actions),
                 Change::Like => Some(table.like(&table.name)),
@@ -647,7 +654,8 @@ impl TableHistory {
         }
         for number in (0..self.successions.len()).rev() {
             let Some(Succession { from, to, change, .. }) = self.successions.get(number) else { continue };
-            let (from, table) = (*from, self.versions.get(*to).and_then(|to| to.table.as_ref()));
+            let from = *from;
+            let table = self.versions.get(*to).and_then(|to| to.table.as_ref());
             let before = table.and_then(|table| match change {
                 Change::Altered(actions) => table.before(actions),
                 Change::Like => Some(table.like(&table.name)),
@@ -795,7 +803,8 @@ impl TableHistory {
     fn swept_after(&self, place: HistoryPlace, name: &HistoryName) -> Option<&TurningPoint> {
         let turns = self.sweeps.iter().filter(|(_, sweep)| sweep.touches(name));
         let now_at = self.now_at.unwrap_or(HistoryPlace::END);
-        let (first, last) = (place.min(now_at), place.max(now_at));
+        let first = place.min(now_at);
+        let last = place.max(now_at);
         let mut turns = turns.filter_map(|(turn, _)| self.turns.get(*turn));
         turns.find(|turn| turn.place > first && turn.place < last)
     }

@@ -56,7 +56,8 @@ fn key_name(item: &[Token]) -> Option<String> {
 
 /// The columns of a key; none if one is an expression.
 fn key_columns(item: &[Token]) -> Vec<String> {
-    let (mut depth, mut columns) = (0_usize, Vec::new());
+    let mut depth = 0_usize;
+    let mut columns = Vec::new();
     let mut expects = false;
     for token in item {
         match token {

@@ -291,8 +291,8 @@ impl ColumnClause {
             name: Some(name.value.clone()),
             columns: vec![name.value.clone()],
         };
-        let keys = [is_primary.then(|| key(true)), is_unique.then(|| key(false))];
-        let keys = keys.into_iter().flatten().collect();
+        let keys =
+            [is_primary.then(|| key(true)), is_unique.then(|| key(false))].into_iter().flatten().collect();
         Some(ColumnClause { column, keys, foreign_key: ForeignKey::of_column(item) })
     }
 }
@@ -409,7 +409,8 @@ impl DefinedTable {
 
     /// Why it is not the table that a log has; `None`: it can be.
     pub fn unfit(&self, schema: &TableSchema) -> Option<String> {
-        let (logged, told) = (schema.columns().len(), self.columns.len());
+        let logged = schema.columns().len();
+        let told = self.columns.len();
         if logged != told {
             return Some(format!("--schema doesn't fit: it has {told} columns, the log {logged}"));
         }
@@ -424,7 +425,8 @@ impl DefinedTable {
                 ));
             }
             if let Some(facts) = told.facts.as_ref().filter(|facts| !facts.fits(column)) {
-                let (name, kind) = (&told.name, column.kind);
+                let name = &told.name;
+                let kind = column.kind;
                 let is = &facts.type_name;
                 return Some(format!("--schema doesn't fit: {name} is {is}, in the log it is {kind:?}"));
             }

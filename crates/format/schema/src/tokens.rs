@@ -135,7 +135,8 @@ impl TokenReader {
 
     /// The tokens of one item of a list in parentheses, without the comma or parenthesis that ends it.
     pub(crate) fn item(&mut self) -> Vec<Token> {
-        let (mut depth, mut item) = (0_usize, Vec::new());
+        let mut depth = 0_usize;
+        let mut item = Vec::new();
         while let Some(token) = self.peek() {
             match token {
                 Token::LParen => depth += 1,

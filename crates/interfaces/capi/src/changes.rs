@@ -129,7 +129,8 @@ pub unsafe extern "C" fn binlogz_changes_open(
             Some(after) => RowChanges::after(input, after),
             None => RowChanges::new(input),
         };
-        let (path, kept) = (path.to_owned(), ValueTexts::default());
+        let path = path.to_owned();
+        let kept = ValueTexts::default();
         let changes = Changes { path, changes, tables: None, current: None, kept, failed: None };
         *handle = OPEN.open(binlogz_changes { _address: 0 }, changes);
         Ok(binlogz_status::BINLOGZ_OK)

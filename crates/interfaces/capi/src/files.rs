@@ -82,8 +82,7 @@ unsafe fn rewrite(
     let input = Input::open(path).map_err(|error| CallTrouble::io(path, &error))?;
     let mut file = AtomicFile::begin(output, MODE).map_err(writing)?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let done = Rewriter::new(how).workers(workers).run(input, &mut file);
-    let done = done.map_err(|error| match &error {
+    let done = Rewriter::new(how).workers(workers).run(input, &mut file).map_err(|error| match &error {
         FlowError::Output(error) => CallTrouble::io(output, error),
         error => CallTrouble::in_log(path, error),
     })?;

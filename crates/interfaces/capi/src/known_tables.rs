@@ -59,7 +59,8 @@ impl TablesOfLog {
         }
         let place = HistoryPlace { log: LOG, offset: change.position.offset };
         let so_far = TablesSoFar::default();
-        let (map, era) = (change.table(), self.tables.era(place, &so_far));
+        let map = change.table();
+        let era = self.tables.era(place, &so_far);
         let last = self.last.take().filter(|(own, own_era, _)| (own, *own_era) == (map, era));
         let (_, _, completed) = self.last.insert(last.unwrap_or_else(|| {
             let completed = self.tables.complete(&Arc::new(map.clone()), place, &so_far);

@@ -97,8 +97,11 @@ pub(crate) fn c_string(text: impl Into<Vec<u8>>) -> CString {
 /// Makes a call, whose panics stay here.
 pub(crate) fn called(call: impl FnOnce() -> Result<binlogz_status>) -> binlogz_status {
     let came_to = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str);
-        let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic");
         Err(CallTrouble::bug(said))
     });
     came_to.unwrap_or_else(|trouble| {

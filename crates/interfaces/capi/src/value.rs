@@ -185,8 +185,10 @@ pub(crate) fn value(row: &Row<'_, '_>, cell: Option<Cell<'_>>) -> Result<Unplace
             keep(BINLOGZ_TEXT, text)
         }
         Value::JsonDiffs(_) => {
-            let tree = row.json_after(cell.index).map_err(CallTrouble::input)?;
-            let tree = tree.ok_or_else(|| CallTrouble::input("a JSON difference without its document"))?;
+            let tree = row
+                .json_after(cell.index)
+                .map_err(CallTrouble::input)?
+                .ok_or_else(|| CallTrouble::input("a JSON difference without its document"))?;
             let mut text = Vec::new();
             tree.write_text(&mut text).map_err(CallTrouble::input)?;
             keep(BINLOGZ_TEXT, text)

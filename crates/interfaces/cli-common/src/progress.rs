@@ -175,7 +175,8 @@ impl WorkProgress {
         if self.bar.is_hidden() {
             return log;
         }
-        let (bar, done) = (self.bar.clone(), Arc::clone(&self.done));
+        let bar = self.bar.clone();
+        let done = Arc::clone(&self.done);
         Arc::new(WatchedFile { log, bar, done, read: AtomicU64::new(0), from_the_first })
     }
 

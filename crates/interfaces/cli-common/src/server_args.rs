@@ -194,8 +194,11 @@ impl ServerArgs {
     /// The other options given, as words; those that name the server only if asked for. `-p` is among them, not the password.
     pub fn option_words(&self, with_place: bool) -> Vec<String> {
         let place = ["host", "port", "socket", "protocol"];
-        let given = self.given().into_iter().filter(|(name, _)| with_place || !place.contains(name));
-        let given = given.filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
+        let given = self
+            .given()
+            .into_iter()
+            .filter(|(name, _)| with_place || !place.contains(name))
+            .filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
         let key = self.get_server_public_key.then(|| "--get-server-public-key".to_owned());
         given.chain(key).chain(self.password.is_some().then(|| "-p".to_owned())).collect()
     }

@@ -256,8 +256,8 @@ impl ResultReport {
                 transactions: (&total.tally).into(),
             },
         };
-        let text = serde_json::to_string_pretty(&document);
-        let text = text.map_err(|error| CommandFailure::of(&"report", error))?;
+        let text =
+            serde_json::to_string_pretty(&document).map_err(|error| CommandFailure::of(&"report", error))?;
         self.line(format_args!("{text}"))
     }
 

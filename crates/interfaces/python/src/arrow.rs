@@ -46,8 +46,8 @@ pub(crate) fn arrow_rows(
     let (feed, paths) =
         stream.taken().ok_or_else(|| PyValueError::new_err("the log was closed, or read before"))?;
     let name = DefinedName { database, table };
-    let opened = interruptible(py, move |interrupted| Batches::open(feed, &paths, name, interrupted))?;
-    let opened = opened.map_err(PyValueError::new_err)?;
+    let opened = interruptible(py, move |interrupted| Batches::open(feed, &paths, name, interrupted))?
+        .map_err(PyValueError::new_err)?;
     Ok(ArrowRows(Mutex::new(Some(opened))))
 }
 
@@ -200,7 +200,8 @@ impl Batches {
         name: DefinedName,
         interrupted: &InterruptFlag,
     ) -> Result<Self, String> {
-        let (mut events, mut end) = (Vec::new(), None);
+        let mut events = Vec::new();
+        let mut end = None;
         let fields = if !paths.is_empty() && definitions::can_be_read_twice(paths) {
             definitions::of_table(paths, &name, interrupted)
         } else {
@@ -284,7 +285,8 @@ impl Batches {
         }
         // The same for all rows of the event.
         for _ in before..self.rows {
-            let (columns, frame) = (&mut self.columns, &self.frame);
+            let columns = &mut self.columns;
+            let frame = &self.frame;
             columns.log.append_value(&event.log);
             columns.position.append_option(frame.position);
             columns.gtid.append_option(frame.gtid.as_deref());

@@ -111,7 +111,8 @@ fn collect(
     let mut last: Option<Arc<TableSchema>> = None;
     while let Some(item) = batch.next_item() {
         let BatchItem::Event(event) = item else { continue };
-        let (offset, header) = (event.position.offset, event.header);
+        let offset = event.position.offset;
+        let header = event.header;
         if known_tables::may_tell(&header, event.body) && !event.is_inside_payload() {
             last = None;
             found.push(DefinitionEvent::Other(offset, header, event.body.into()));

@@ -94,7 +94,8 @@ impl Feed {
     }
 
     fn new(batches: Receiver<Batch>, hang_up: Option<HangUp>) -> Self {
-        let (batches, is_closed) = (Mutex::new(batches), AtomicBool::new(false));
+        let batches = Mutex::new(batches);
+        let is_closed = AtomicBool::new(false);
         Feed { batches, hang_up, is_closed, process: std::process::id() }
     }
 
@@ -223,7 +224,8 @@ fn receive(
         let event = remote.next_event().map_err(|error| trouble(&error))?;
         let Some(event) = event else { return Ok(()) };
         let taken = take(&event, &mut expander, gatherer);
-        let (name, offset) = (String::from_utf8_lossy(event.name).into_owned(), event.offset);
+        let name = String::from_utf8_lossy(event.name).into_owned();
+        let offset = event.offset;
         if let Some(error) = gatherer.failed.take() {
             return Err(FeedTrouble::Bad(format!("{server}: {name} {error}")));
         }
@@ -255,10 +257,10 @@ fn take(
     expander: &mut Expander,
     gatherer: &mut EventGatherer<'_>,
 ) -> Result<(), binlogz_payload::Error> {
-    let (header, framing) = (event.header, event.framing());
+    let header = event.header;
+    let framing = event.framing();
     gatherer.take_log(&String::from_utf8_lossy(event.name));
-    let frame = event.frame()?;
-    let frame = frame.unchecked()?;
+    let frame = event.frame()?.unchecked()?;
     if header.event_type == EventType::FORMAT_DESCRIPTION {
         gatherer.take_lengths(PostHeaderLengths::from(&FormatDescription::decode_frame(&frame)?));
     }

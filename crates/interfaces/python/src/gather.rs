@@ -294,7 +294,8 @@ impl<'a> EventGatherer<'a> {
                 return Ok(Some(EventContent::Bytes(Vec::new())));
             }
             let Some(event) = decoded else { return Ok(Some(EventContent::Bytes(body.to_vec()))) };
-            let (clock, times) = (event.logical_clock(), event.commit_timestamps());
+            let clock = event.logical_clock();
+            let times = event.commit_timestamps();
             return Ok(Some(EventContent::Gtid(Box::new(GtidContent {
                 gtid: gtid.map(|gtid| gtid.to_string()),
                 may_have_statements: event.flags().may_have_sbr(),
@@ -329,7 +330,8 @@ impl<'a> EventGatherer<'a> {
                 Err(error) => error,
             };
             // It costs only its own rows.
-            let (database, table) = (map.database.to_vec(), map.table.to_vec());
+            let database = map.database.to_vec();
+            let table = map.table.to_vec();
             self.unreadable.push((id, UnreadableTable { database, table, why: error.to_string() }));
             return Ok(Some(EventContent::Bytes(body.to_vec())));
         }

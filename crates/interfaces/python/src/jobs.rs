@@ -44,7 +44,8 @@ pub(crate) fn stats(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<String> {
         let mut figures = Stats::new(TOP);
         for path in feed::expand(paths).map_err(broken)? {
             let input = feed::open(&path).map_err(|error| broken(format!("{}: {error}", path.display())))?;
-            let (mut file, workers) = (FileStats::new(TOP), workers());
+            let mut file = FileStats::new(TOP);
+            let workers = workers();
             let ran = events::run(
                 input,
                 workers,

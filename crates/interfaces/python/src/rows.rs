@@ -63,9 +63,12 @@ impl Change {
             Some(image) => Ok::<_, PyErr>(image.bind(py).repr()?.to_string()),
             None => Ok("None".to_owned()),
         };
-        let (table, operation) = (self.table.get(), self.operation);
-        let (before, after) = (image(&self.before)?, image(&self.after)?);
-        let (schema, name) = (table.schema.bind(py), table.table.bind(py));
+        let table = self.table.get();
+        let operation = self.operation;
+        let before = image(&self.before)?;
+        let after = image(&self.after)?;
+        let schema = table.schema.bind(py);
+        let name = table.table.bind(py);
         Ok(format!("<Change {operation} {schema}.{name} before={before} after={after}>"))
     }
 }
@@ -82,7 +85,8 @@ impl PythonRows {
 
     /// Does something for each row.
     fn each(&self, mut each: impl FnMut(&Row<'_, '_>) -> PyResult<()>) -> PyResult<()> {
-        let (mut decoder, event) = (RowDecoder::new(), self.event()?);
+        let mut decoder = RowDecoder::new();
+        let event = self.event()?;
         let mut rows = decoder.rows(&self.content.schema, &event).map_err(bad)?;
         while let Some(row) = rows.next_row().map_err(bad)? {
             each(&row)?;
@@ -165,7 +169,8 @@ impl PythonRows {
     /// The values of an image by the names of columns; a column that the image does not have is left out.
     fn values(&self, py: Python<'_>, row: &Row<'_, '_>, image: &RowImage<'_, '_>) -> PyResult<Py<PyDict>> {
         let table = self.table.get();
-        let (dict, mut cells) = (table.row(py)?, 0);
+        let dict = table.row(py)?;
+        let mut cells = 0;
         for (cell, name) in image.cells().filter_map(|cell| Some((cell, table.names.get(cell.index)?))) {
             cells += 1;
             if !matches!(cell.content, CellContent::Null) {
@@ -189,7 +194,8 @@ impl PythonRows {
         image: &RowImage<'_, '_>,
     ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
         let table = self.table.get();
-        let (values, sources) = (table.compat_row(py)?, PyDict::new(py));
+        let values = table.compat_row(py)?;
+        let sources = PyDict::new(py);
         for (index, name) in table.compat_names.iter().enumerate() {
             let Some(cell) = image.cell(index) else {
                 sources.set_item(name, intern!(py, "cols bitmap"))?;

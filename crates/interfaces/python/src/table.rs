@@ -48,13 +48,13 @@ impl Table {
         let interned = |name: &str| PyString::intern(py, name).unbind();
         let columns = || schema.columns().iter().enumerate();
         let key = columns().filter(|(_, column)| column.primary_key.is_some());
-        let names = columns().map(|(index, column)| interned(&column_name(index, column)));
-        let names: Vec<_> = names.collect();
-        let compat_names = columns().map(|(index, column)| match &column.name {
-            Some(name) => interned(&String::from_utf8_lossy(name)),
-            None => interned(&format!("UNKNOWN_COL{index}")),
-        });
-        let compat_names: Vec<_> = compat_names.collect();
+        let names: Vec<_> = columns().map(|(index, column)| interned(&column_name(index, column))).collect();
+        let compat_names: Vec<_> = columns()
+            .map(|(index, column)| match &column.name {
+                Some(name) => interned(&String::from_utf8_lossy(name)),
+                None => interned(&format!("UNKNOWN_COL{index}")),
+            })
+            .collect();
         Ok(Table {
             schema_of_rows: Arc::clone(schema),
             schema: text(&schema.database),

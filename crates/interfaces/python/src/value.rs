@@ -89,8 +89,8 @@ pub(crate) fn made<'py>(
             None => number.into_bound_py_any(py)?,
         },
         Value::Set(bits) if compat => {
-            let names = column.set_members(bits).map(|name| text(py, column, name));
-            let names = names.collect::<PyResult<Vec<_>>>()?;
+            let names =
+                column.set_members(bits).map(|name| text(py, column, name)).collect::<PyResult<Vec<_>>>()?;
             if names.is_empty() {
                 return Ok(none("empty set"));
             }
@@ -195,7 +195,8 @@ fn timestamp<'py>(py: Python<'py>, time: Timestamp, style: Style) -> PyResult<Bo
     if style == Style::Ours && time.seconds() == 0 && micros == 0 {
         return "0000-00-00 00:00:00".into_bound_py_any(py);
     }
-    let (days, rest) = (i64::from(time.seconds() / 86_400), time.seconds() % 86_400);
+    let days = i64::from(time.seconds() / 86_400);
+    let rest = time.seconds() % 86_400;
     let (year, month, day) = civil(days);
     let clock = [(rest / 3600) as u8, (rest / 60 % 60) as u8, (rest % 60) as u8];
     let utc = match style {
@@ -210,7 +211,8 @@ fn timestamp<'py>(py: Python<'py>, time: Timestamp, style: Style) -> PyResult<Bo
 fn civil(days: i64) -> (i32, u8, u8) {
     // Years that begin in March end with the leap day.
     let days = days + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
@@ -271,7 +273,8 @@ impl JsonWalk {
     fn enter(&mut self) -> PyResult<()> {
         self.depth += 1;
         if self.depth > JSON_DEPTH_MAX {
-            let (found, expected) = (self.depth, JSON_DEPTH_MAX);
+            let found = self.depth;
+            let expected = JSON_DEPTH_MAX;
             return Err(bad(format!(
                 "json document: nesting: found {found}, expected at most {expected} levels"
             )));
@@ -344,7 +347,9 @@ impl JsonWalk {
 }
 
 fn midnight<'py>(py: Python<'py>, date: Date) -> PyResult<Bound<'py, PyAny>> {
-    let (year, month, day) = (date.year().into(), date.month(), date.day());
+    let year = date.year().into();
+    let month = date.month();
+    let day = date.day();
     Ok(PyDateTime::new(py, year, month, day, 0, 0, 0, 0, None)?.into_any())
 }
 

@@ -131,7 +131,8 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
             let meter = Arc::<ReadMeter>::default();
             let engine = engine(&mut args, &temporary, Arc::clone(&meter))?;
             let _ = stopper.set(engine.stopper());
-            let (format, progress) = (rows_format(args.format), &args.progress);
+            let format = rows_format(args.format);
+            let progress = &args.progress;
             let mut prompt = Prompt { engine: &engine, values, format, is_timing: false, progress, meter };
             let ended = prompt.run();
             engine.close();

@@ -71,7 +71,8 @@ impl SqlProgress {
         }
         let bar = progress::shown(ProgressBar::no_length(), OF_UNKNOWN_TIME).with_prefix(name);
         if !bar.is_hidden() {
-            let (bar, meter) = (bar.clone(), Arc::clone(&meter));
+            let bar = bar.clone();
+            let meter = Arc::clone(&meter);
             thread::spawn(move || {
                 thread::sleep(unseen);
                 follow(&bar, &meter);

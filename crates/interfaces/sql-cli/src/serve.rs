@@ -118,8 +118,11 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         accounts,
         idle: Duration::from_secs(args.idle.get().saturating_mul(60)),
     };
-    let runtime = Builder::new_multi_thread().worker_threads(CONNECTION_THREADS).enable_all().build();
-    let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(CONNECTION_THREADS)
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Log(format!("start threads: {error}")))?;
     let listening = |address: SocketAddr| {
         // If nobody reads it, the server serves all the same.
         let _ =
@@ -159,8 +162,8 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
         .worker_threads(CONNECTION_THREADS)
         .thread_stack_size(STACK_SIZE)
         .enable_all()
-        .build();
-    let runtime = runtime.map_err(|error| Error::Log(format!("start threads: {error}")))?;
+        .build()
+        .map_err(|error| Error::Log(format!("start threads: {error}")))?;
     let worked = runtime.block_on(work(engine.queries(), questions));
     // Whatever still runs is of no use to anybody.
     process::exit(match worked {

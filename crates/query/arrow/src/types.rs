@@ -354,7 +354,9 @@ fn unscaled(value: &Value<'_>, scale: i8) -> Option<String> {
 
 /// Days since 1970; `None`: there is no such day.
 fn days(date: Date) -> Option<i32> {
-    let (year, month, day) = (i32::from(date.year()), i32::from(date.month()), i32::from(date.day()));
+    let year = i32::from(date.year());
+    let month = i32::from(date.month());
+    let day = i32::from(date.day());
     let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let last = match month {
         2 if is_leap => 29,
@@ -376,7 +378,9 @@ fn days(date: Date) -> Option<i32> {
 }
 
 fn microseconds(time: DateTime) -> Option<i64> {
-    let (hours, minutes, seconds) = (time.hours(), time.minutes(), time.seconds());
+    let hours = time.hours();
+    let minutes = time.minutes();
+    let seconds = time.seconds();
     if hours > 23 || minutes > 59 || seconds > 59 {
         return None;
     }
@@ -401,7 +405,9 @@ fn in_utc(time: Timestamp) -> String {
     }
     let (year, month, day) = date_of(time.seconds() / 86_400);
     let clock = time.seconds() % 86_400;
-    let (hours, minutes, seconds) = (clock / 3600, clock / 60 % 60, clock % 60);
+    let hours = clock / 3600;
+    let minutes = clock / 60 % 60;
+    let seconds = clock % 60;
     format!("{year:04}-{month:02}-{day:02} {hours:02}:{minutes:02}:{seconds:02}{fraction}")
 }
 
@@ -409,7 +415,8 @@ fn in_utc(time: Timestamp) -> String {
 fn date_of(days: u32) -> (u32, u32, u32) {
     // Days since the first of March of year 0, the day after a leap day.
     let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
@@ -516,7 +523,9 @@ mod tests {
     /// Each day of the calendar, in turn.
     #[test]
     fn a_day_of_1970_has_its_date() {
-        let (mut year, mut month, mut day) = (1970, 1, 1);
+        let mut year = 1970;
+        let mut month = 1;
+        let mut day = 1;
         for number in 0..u32::MAX / 86_400 {
             assert_eq!(date_of(number), (year, month, day), "{number}");
             let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;

@@ -47,7 +47,8 @@ impl FlightAccounts {
 
     /// Whether one of them has this name and password.
     pub(crate) fn has(&self, user: &str, password: &str) -> bool {
-        let (user, password) = (digest_of(user.as_bytes()), digest_of(password.as_bytes()));
+        let user = digest_of(user.as_bytes());
+        let password = digest_of(password.as_bytes());
         let found = self.0.iter().fold(Choice::from(0), |found, account| {
             found | (account.user.ct_eq(&user) & account.password.ct_eq(&password))
         });

@@ -118,10 +118,10 @@ impl FlightListener {
         let mut open = self.open.lock();
         open.retain(|connection| connection.strong_count() > 0);
         let all: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
-        let strangers = all
+        let strangers: Vec<_> = all
             .iter()
-            .filter(|connection| connection.is_stranger() && !connection.is_ended.load(Ordering::Acquire));
-        let strangers: Vec<_> = strangers.collect();
+            .filter(|connection| connection.is_stranger() && !connection.is_ended.load(Ordering::Acquire))
+            .collect();
         if strangers.len() >= STRANGERS_MAX || all.len() >= CONNECTIONS_MAX {
             let mut counts: HashMap<IpAddr, usize> = HashMap::new();
             strangers.iter().for_each(|stranger| *counts.entry(stranger.address()).or_default() += 1);

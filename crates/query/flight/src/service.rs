@@ -135,8 +135,8 @@ fn one(batch: RecordBatch) -> DataStream {
 /// Where the rows of a command are fetched: here, with this ticket.
 fn info(schema: &Schema, ticket: &impl ProstMessageExt, descriptor: FlightDescriptor) -> Answer<FlightInfo> {
     let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket.as_any().encode_to_vec()));
-    let info = FlightInfo::new().try_with_schema(schema);
-    let info = info.map_err(|error| Status::internal(error.to_string()))?;
+    let info =
+        FlightInfo::new().try_with_schema(schema).map_err(|error| Status::internal(error.to_string()))?;
     Ok(Response::new(info.with_endpoint(endpoint).with_descriptor(descriptor)))
 }
 
@@ -176,7 +176,8 @@ async fn values(request: Request<PeekableFlightDataStream>, parameters: &Schema)
     let Some(batch) = batch else {
         return Err(Status::invalid_argument(format!("there are {rows} rows of parameters, expected one")));
     };
-    let (given, expected) = (batch.num_columns(), parameters.fields().len());
+    let given = batch.num_columns();
+    let expected = parameters.fields().len();
     if given != expected {
         let what = format!("there are {given} parameters, the statement has {expected}");
         return Err(Status::invalid_argument(what));
@@ -233,8 +234,8 @@ impl FlightSqlService for LogService {
         let answer = HandshakeResponse { protocol_version: 0, payload: token.clone().into() };
         let answers: Pin<Box<dyn Stream<Item = _> + Send>> = Box::pin(stream::iter([Ok(answer)]));
         let mut response = Response::new(answers);
-        let header = MetadataValue::try_from(format!("Bearer {token}"));
-        let header = header.map_err(|_| Status::internal("token"))?;
+        let header =
+            MetadataValue::try_from(format!("Bearer {token}")).map_err(|_| Status::internal("token"))?;
         response.metadata_mut().insert("authorization", header);
         Ok(response)
     }
@@ -261,8 +262,11 @@ impl FlightSqlService for LogService {
     ) -> Answer<DataStream> {
         let session = session(&request)?;
         let handle = String::from_utf8(ticket.statement_handle.to_vec()).ok();
-        let sql = handle.as_deref().and_then(|handle| handle.split_once('\0')).map(|(_, sql)| sql.to_owned());
-        let sql = sql.ok_or_else(|| Status::invalid_argument("the ticket is none of this server's"))?;
+        let sql = handle
+            .as_deref()
+            .and_then(|handle| handle.split_once('\0'))
+            .map(|(_, sql)| sql.to_owned())
+            .ok_or_else(|| Status::invalid_argument("the ticket is none of this server's"))?;
         self.rows((sql, Bytes::new()), session, (request.into_inner().ticket.to_vec(), None)).await
     }
 
@@ -275,7 +279,8 @@ impl FlightSqlService for LogService {
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let session = session(&request)?;
         let planned = self.workers.plan(&session.account, command.query.clone(), Bytes::new()).await?;
-        let (dataset_schema, parameter_schema) = (planned.columns.clone(), planned.parameters.clone());
+        let dataset_schema = planned.columns.clone();
+        let parameter_schema = planned.parameters.clone();
         let prepared_statement_handle = session.prepare(command.query, planned)?.into();
         Ok(ActionCreatePreparedStatementResult {
             prepared_statement_handle,

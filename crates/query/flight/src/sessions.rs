@@ -166,7 +166,8 @@ impl FlightSessions {
         let prepared = Charge::new(PREPARED_MAX, None);
         let of_open = || Charge::new(PREPARED_MAX, Some(&prepared));
         let open = accounts.is_empty().then(|| Arc::new(FlightSession::new(String::new(), of_open())));
-        let (all, of_accounts) = (Mutex::default(), Mutex::default());
+        let all = Mutex::default();
+        let of_accounts = Mutex::default();
         FlightSessions { accounts, idle, all, open, prepared, of_accounts }
     }
 

@@ -61,7 +61,8 @@ impl Tls {
     ///
     /// Files that can't be written or read.
     pub fn own(folder: &Path, names: Vec<String>) -> Result<Self, Error> {
-        let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
+        let certificate = folder.join(CERTIFICATE);
+        let key = folder.join(KEY);
         match fs::symlink_metadata(&certificate) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::NotFound => make(&certificate, &key, names)?,

@@ -173,7 +173,8 @@ async fn answer(
 }
 
 fn too_large(size: usize) -> Status {
-    let (size, max) = (size >> 20, ROWS_SIZE_MAX >> 20);
+    let size = size >> 20;
+    let max = ROWS_SIZE_MAX >> 20;
     Status::resource_exhausted(format!(
         "a row takes {size} MiB as a message, expected at most {max} MiB: leave its large columns out, or ask binlogz sql, which has no \
          such limit"
@@ -181,7 +182,8 @@ fn too_large(size: usize) -> Status {
 }
 
 async fn planned(output: &Output, query: &Query) -> Result<(), Status> {
-    let (columns, parameters) = (schema_bytes(&query.schema())?, schema_bytes(&query.parameters())?);
+    let columns = schema_bytes(&query.schema())?;
+    let parameters = schema_bytes(&query.parameters())?;
     let size = |bytes: &Bytes| u32::try_from(bytes.len()).map(u32::to_le_bytes);
     let (Ok(columns_size), Ok(parameters_size)) = (size(&columns), size(&parameters)) else {
         return Err(Status::internal("too many columns"));

@@ -298,7 +298,9 @@ impl Workers {
             of_account: limits.queries_of_account,
             accounts: Mutex::default(),
         };
-        let (idle, is_starting, given) = (Mutex::default(), AtomicBool::new(false), AtomicUsize::new(0));
+        let idle = Mutex::default();
+        let is_starting = AtomicBool::new(false);
+        let given = AtomicUsize::new(0);
         Arc::new(Workers { command, limits, queries, tell, idle, is_starting, seats, turns, given })
     }
 
@@ -606,7 +608,8 @@ impl TakenWorker {
 /// Ends the worker that holds most, if all of them hold too much, and lowers the priority of those with long statements.
 fn watch(seats: &Seats, held_max: u64) {
     let seats: Vec<_> = locked(seats).iter().filter_map(Weak::upgrade).collect();
-    let (mut all, mut ending) = (0_u64, 0_u64);
+    let mut all = 0_u64;
+    let mut ending = 0_u64;
     let mut largest: Option<(u64, &Seat)> = None;
     for seat in &seats {
         if seat.is_busy.load(Ordering::Acquire) {
@@ -711,8 +714,11 @@ mod tests {
     /// Workers with one turn that never do anything, and their engine, which mustn't be dropped where something is awaited. The
     /// folder is the engine's.
     fn silent_workers(temporary: &Path) -> (Arc<Workers>, QueryEngine) {
-        let log = fs::read_dir(SAMPLES).unwrap().map(|entry| entry.unwrap().path());
-        let log = log.filter(|path| path.extension().is_some_and(|end| end == "000001")).take(1);
+        let log = fs::read_dir(SAMPLES)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|end| end == "000001"))
+            .take(1);
         let limits = StatementLimits {
             memory: 1 << 28,
             queries: 1,

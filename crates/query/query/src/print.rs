@@ -236,8 +236,12 @@ impl<W: Write + Send> BatchOutput for RowPrinter<W> {
 /// The cells of each row as text.
 fn each_row(batch: &RecordBatch, null: &str, mut take: impl FnMut(Vec<String>) -> Result<()>) -> Result<()> {
     let options = FormatOptions::new().with_null(null).with_display_error(true);
-    let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
-    let columns = columns.collect::<Result<Vec<_>, ArrowError>>().map_err(failed)?;
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|column| ArrayFormatter::try_new(column, &options))
+        .collect::<Result<Vec<_>, ArrowError>>()
+        .map_err(failed)?;
     for row in 0..batch.num_rows() {
         take(columns.iter().map(|column| column.value(row).to_string()).collect())?;
     }

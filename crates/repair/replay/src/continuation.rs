@@ -53,7 +53,9 @@ mod tests {
         let mut counts = [0; 3];
         for (first, last) in (0..=HISTORY).flat_map(|first| (first..=HISTORY).map(move |last| (first, last)))
         {
-            let (before, up_to, after) = (gtids(1..=first), gtids(1..=last), gtids(last + 1..=HISTORY));
+            let before = gtids(1..=first);
+            let up_to = gtids(1..=last);
+            let after = gtids(last + 1..=HISTORY);
             for bits in 0..1_u32 << HISTORY {
                 let has = |number: &u32| bits >> (number - 1) & 1 == 1;
                 let executed = gtids((1..=HISTORY).filter(has));

@@ -58,10 +58,12 @@ pub(crate) fn compare(
 ) -> Result<(usize, Vec<DifferentDefinition>)> {
     // A dump brings accounts as rows.
     restored.ask("FLUSH PRIVILEGES")?;
-    let (mut theirs, ours) = (definitions(source)?, definitions(restored)?);
+    let mut theirs = definitions(source)?;
+    let ours = definitions(restored)?;
     unseen(source, &mut theirs)?;
     let names: BTreeSet<&String> = theirs.keys().chain(ours.keys()).collect();
-    let (mut equal, mut different) = (0, Vec::new());
+    let mut equal = 0;
+    let mut different = Vec::new();
     for object in names {
         let known = match (theirs.get(object), ours.get(object)) {
             (Some(Ok(one)), Some(Ok(other))) if one == other => {
@@ -149,8 +151,8 @@ fn definitions(server: &mut TargetServer) -> Result<Definitions> {
         for row in server.ask(&format!("{query} NOT IN ({OWN_SCHEMAS})"))? {
             let [database, name] = row.as_slice() else { continue };
             let shown = server.first_row(&format!("{show} {}.{}", identifier(database), identifier(name)));
-            let definition = shown.and_then(|row| definition_of(&row, columns));
-            let definition = definition.map_err(|error| error.to_string());
+            let definition =
+                shown.and_then(|row| definition_of(&row, columns)).map_err(|error| error.to_string());
             found.insert(format!("{kind} {database}.{name}"), definition);
         }
     }
@@ -183,8 +185,8 @@ fn unseen(server: &mut TargetServer, found: &mut Definitions) -> Result<()> {
         Err(error) if error.server_error().is_some() => String::new(),
         Err(error) => return Err(error.into()),
     };
-    let grants = server.ask(&format!("SHOW GRANTS FOR CURRENT_USER(){using}"))?;
-    let grants: Vec<String> = grants.into_iter().flatten().collect();
+    let grants: Vec<String> =
+        server.ask(&format!("SHOW GRANTS FOR CURRENT_USER(){using}"))?.into_iter().flatten().collect();
     let global = grants.iter().filter_map(|grant| grant.strip_prefix("GRANT ")?.split_once(" ON *.* TO "));
     let rights: BTreeSet<&str> = global.flat_map(|(rights, _)| rights.split(", ")).collect();
     let is_restricted = grants.iter().any(|grant| grant.starts_with("REVOKE "));
@@ -269,7 +271,8 @@ mod tests {
     #[test]
     fn a_difference_is_one_line_where_it_begins() {
         let line = |source: Option<&str>, restored: Option<&str>| {
-            let (source, restored) = (source.map(str::to_owned), restored.map(str::to_owned));
+            let source = source.map(str::to_owned);
+            let restored = restored.map(str::to_owned);
             DifferentDefinition { object: "view a.v".to_owned(), source, restored }.line()
         };
         assert_eq!(

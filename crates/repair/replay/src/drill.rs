@@ -99,7 +99,8 @@ impl RestoreDrill {
         if !rest.is_empty() {
             catch_up(restored, source, &gtids)?;
         }
-        let (ours, theirs) = (checksums(restored)?, checksums(source)?);
+        let ours = checksums(restored)?;
+        let theirs = checksums(source)?;
         let (definitions_equal, definitions) = definitions::compare(source, restored)?;
         let tables = compared(&ours, &theirs);
         Ok(RestoreDrill {

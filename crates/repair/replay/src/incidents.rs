@@ -77,10 +77,13 @@ impl RecoveredLogs<'_> {
             if beginnings.get(number + 1).is_some_and(|(_, before)| self.is_had(before, executed)) {
                 continue;
             }
-            let shown = paths.iter().find(|path| path.file_name().is_some_and(|file| file == *name));
-            let shown = shown.cloned().ok_or_else(|| {
-                ReplayError::place(self.ended.logs().place(), format!("{name} is no longer there"))
-            })?;
+            let shown = paths
+                .iter()
+                .find(|path| path.file_name().is_some_and(|file| file == *name))
+                .cloned()
+                .ok_or_else(|| {
+                    ReplayError::place(self.ended.logs().place(), format!("{name} is no longer there"))
+                })?;
             let path = match number + 1 == beginnings.len() {
                 true => self.folder.join(name),
                 false => shown.clone(),

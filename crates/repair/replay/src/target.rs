@@ -177,18 +177,21 @@ impl TargetServer {
     }
 
     pub(crate) fn facts(&mut self) -> Result<TargetFacts> {
-        let (workers, order) =
-            (self.words.variable("parallel_workers"), self.words.variable("preserve_commit_order"));
+        let workers = self.words.variable("parallel_workers");
+        let order = self.words.variable("preserve_commit_order");
         let own = self.first_row(&format!(
             "SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_mode, @@GLOBAL.{workers}, @@GLOBAL.{order}"
         ))?;
-        let others = self.ask(&format!(
-            "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
+        let others = self
+            .ask(&format!(
+                "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
              WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}' UNION \
              SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
              WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}'"
-        ))?;
-        let others = others.into_iter().flatten().collect();
+            ))?
+            .into_iter()
+            .flatten()
+            .collect();
         Ok(TargetFacts::of(&own, self.executed()?, others)?)
     }
 }

@@ -44,7 +44,8 @@ pub(crate) fn decimal(text: &str, format: DecimalFormat) -> Option<Vec<u8>> {
     if !is_digits(whole) || !is_digits(fraction) || is_negative && is_zero(digits) {
         return None;
     }
-    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+    let whole = whole.trim_start_matches('0');
+    let fraction = fraction.trim_end_matches('0');
     let (scale, places) = (usize::from(format.scale()), usize::from(format.precision() - format.scale()));
     if whole.len() > places || fraction.len() > scale {
         return None;
@@ -95,7 +96,9 @@ fn two_digits(text: &str, max: u32) -> Option<u32> {
 /// Year, month and day of `YYYY-MM-DD`.
 fn date_parts(text: &str) -> Option<(u32, u32, u32)> {
     let mut parts = text.split('-');
-    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let year = parts.next()?;
+    let month = parts.next()?;
+    let day = parts.next()?;
     let year_is_whole = year.len() == 4 && is_digits(year) && parts.next().is_none();
     let year = year.parse().ok().filter(|_| year_is_whole)?;
     Some((year, two_digits(month, 12)?, two_digits(day, 31)?))
@@ -110,7 +113,9 @@ pub(crate) fn date(text: &str) -> Option<Vec<u8>> {
 fn clock_parts(text: &str, hours_max: u32, fraction_digits: u8) -> Option<(u64, u64)> {
     let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let mut parts = clock.split(':');
-    let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
+    let hours = parts.next()?;
+    let minutes = parts.next()?;
+    let seconds = parts.next()?;
     let hours_are_whole = is_digits(hours) && (2..=3).contains(&hours.len()) && parts.next().is_none();
     let hours: u32 = hours.parse().ok().filter(|hours| hours_are_whole && *hours <= hours_max)?;
     let packed = hours << 12 | two_digits(minutes, 59)? << 6 | two_digits(seconds, 59)?;

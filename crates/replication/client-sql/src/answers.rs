@@ -290,7 +290,8 @@ mod tests {
 
     #[test]
     fn answers_are_made_of_what_the_relay_tells() {
-        let (relay, client) = (FixedRelay::new(false), &mut ClientVariables::default());
+        let relay = FixedRelay::new(false);
+        let client = &mut ClientVariables::default();
         for (text, expected) in [
             ("SELECT @@server_id, @@GLOBAL.gtid_mode, VERSION(), @@log_bin_basename", "7 ON 9.7.4 binlog"),
             (
@@ -328,7 +329,8 @@ mod tests {
             assert!(rows.iter().all(|row| row.len() == columns.len()), "{text}");
             columns.iter().map(|column| column.name.to_owned()).collect()
         };
-        let (current, older) = (columns("SHOW REPLICA STATUS"), columns("SHOW SLAVE STATUS"));
+        let current = columns("SHOW REPLICA STATUS");
+        let older = columns("SHOW SLAVE STATUS");
         assert_eq!((current.len(), older.len()), (60, 60));
         for (place, name, older_name) in [
             (0, "Replica_IO_State", "Slave_IO_State"),
@@ -349,7 +351,8 @@ mod tests {
 
     #[test]
     fn only_clients_with_the_right_control_the_relay() {
-        let (relay, client) = (FixedRelay::new(false), &mut ClientVariables::default());
+        let relay = FixedRelay::new(false);
+        let client = &mut ClientVariables::default();
         for text in [
             "STOP REPLICA",
             "PURGE BINARY LOGS TO 'binlog.000002'",

@@ -56,13 +56,17 @@ fn ask(
     answer: impl Fn(&Question, Duration) -> Answer + Copy + Send + 'static,
 ) -> Vec<FleetRow> {
     let (sender, receiver) = mpsc::channel();
-    let (mut rows, mut asked, mut number) = (Vec::new(), Vec::<PendingQuestion>::new(), 0);
+    let mut rows = Vec::new();
+    let mut asked = Vec::<PendingQuestion>::new();
+    let mut number = 0;
     loop {
         while asked.len() < PARALLEL
             && let Some(question) = waiting.pop_front()
         {
             number += 1;
-            let (its, its_sender, its_number) = (question.clone(), sender.clone(), number);
+            let its = question.clone();
+            let its_sender = sender.clone();
+            let its_number = number;
             let run = move || {
                 // Nobody listens any more if it is late.
                 let _ = its_sender.send((its_number, answer(&its, limit)));

@@ -215,8 +215,10 @@ fn refusals(errors: &[ErrorDocument], now: u64) -> Vec<RelayFinding> {
     let finding = |(error, reason, count): (&ErrorDocument, String, u64)| {
         let ago = duration(now.saturating_sub(error.time));
         let often = if count > 1 { format!(", {count} times of late") } else { String::new() };
-        let remedy = REMEDIES.iter().find(|(words, _)| reason.contains(words));
-        let remedy = remedy.map_or(String::new(), |(_, remedy)| format!(": {remedy}"));
+        let remedy = REMEDIES
+            .iter()
+            .find(|(words, _)| reason.contains(words))
+            .map_or(String::new(), |(_, remedy)| format!(": {remedy}"));
         RelayFinding::new(
             Tone::Warning,
             format!("a client was refused {ago} ago{often}: {}{remedy}", reason.trim_end_matches('.')),

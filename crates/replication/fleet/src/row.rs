@@ -188,7 +188,8 @@ impl FleetRow {
         let expanded = findings::expanded(source) as u64;
         let is_known = source.failure.is_none();
         let bytes = source.bytes;
-        let (archive, receiving) = (source.archive.as_ref(), &source.source);
+        let archive = source.archive.as_ref();
+        let receiving = &source.source;
         FleetRow {
             target: target.to_owned(),
             kind: FleetRowKind::Relay,

@@ -32,7 +32,9 @@ pub(crate) fn answer(server: &ServerReport) -> Option<(CompressionAnswer, String
         return Some((CompressionAnswer::OnAlready, estimate.said.clone()));
     }
     let count = |reads| server.consumers().filter(|consumer| consumer.reads == reads).count();
-    let (yes, no, unknown) = (count(Reads::Yes), count(Reads::No), count(Reads::Unknown));
+    let yes = count(Reads::Yes);
+    let no = count(Reads::No);
+    let unknown = count(Reads::Unknown);
     let verdict = estimate.verdict.as_str();
     let is_worth_it = [TURN_ON, TRY_ON_REPLICA].contains(&verdict);
     Some(if verdict == CANT_TELL {

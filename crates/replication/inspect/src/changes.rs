@@ -27,14 +27,16 @@ pub fn changes(before: &InspectReport, now: &InspectReport) -> Vec<ChangedRow> {
 }
 
 fn compare(before: &ServerReport, now: &ServerReport, changes: &mut Vec<ChangedRow>) {
-    let (was, is) = (state(before), state(now));
+    let was = state(before);
+    let is = state(now);
     if was != is {
         changes.push(change(now, SERVER, None, Some((&was, before.verdict)), Some((&is, now.verdict))));
     }
     if before.error.is_some() || now.error.is_some() {
         return;
     }
-    let (was, is) = (rows(before), rows(now));
+    let was = rows(before);
+    let is = rows(now);
     for (key, finding) in &is {
         let before = was.get(key);
         if before.is_none_or(|before| before.found != finding.found || before.verdict != finding.verdict) {
@@ -132,7 +134,8 @@ mod tests {
 
     #[test]
     fn servers_come_and_go() {
-        let (some, none) = (report(Vec::new()), InspectReport::new(Vec::new()));
+        let some = report(Vec::new());
+        let none = InspectReport::new(Vec::new());
         assert_eq!(changes(&none, &some).len(), 1);
         assert_eq!(changes(&some, &none)[0].now, None);
         let failed = InspectReport::new(vec![ServerReport::failed("db1", "gone")]);

@@ -83,8 +83,8 @@ fn turn_on(facts: &ServerFacts, level: Option<u8>) -> PlanStep {
 }
 
 fn switch_on(settings: &GlobalSettings, generation: ServerGeneration, level: Option<u8>) -> Vec<String> {
-    let level = level.map(u64::from).or_else(|| settings.number(&[LEVEL]));
-    let level = level.unwrap_or(u64::from(LEVEL_DEFAULT));
+    let level =
+        level.map(u64::from).or_else(|| settings.number(&[LEVEL])).unwrap_or(u64::from(LEVEL_DEFAULT));
     match generation.only_level() {
         None => switch::turn_on(Some(level)),
         Some(only) => {

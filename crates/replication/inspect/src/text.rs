@@ -77,7 +77,9 @@ fn headline(server: &ServerReport) -> String {
         return format!("is not possible: {}", version.found);
     }
     let count = |reads| server.consumers().filter(|consumer| consumer.reads == reads).count();
-    let (yes, no, unknown) = (count(Reads::Yes), count(Reads::No), count(Reads::Unknown));
+    let yes = count(Reads::Yes);
+    let no = count(Reads::No);
+    let unknown = count(Reads::Unknown);
     let hidden = server
         .findings
         .iter()

@@ -13,8 +13,7 @@ impl Version {
     pub fn parse(text: &str) -> Option<Version> {
         let text = text.trim().trim_start_matches('v');
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let numbers = text.get(..end)?.split('.').map_while(|number| number.parse().ok());
-        let numbers: Vec<u32> = numbers.collect();
+        let numbers: Vec<u32> = text.get(..end)?.split('.').map_while(|number| number.parse().ok()).collect();
         (!numbers.is_empty()).then_some(Version(numbers))
     }
 }

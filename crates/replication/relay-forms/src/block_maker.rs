@@ -32,7 +32,9 @@ impl<W: FormSink> Translator<'_, W> {
     /// or there are none.
     pub fn block(&mut self) -> Result<Option<SharedBlock>> {
         let start = StartOffsets { stored: self.walker().offset(), at: self.offset() };
-        let (forms, form, part) = (self.forms, self.form, self.part());
+        let forms = self.forms;
+        let form = self.form;
+        let part = self.part();
         let key = BlockKey { log: forms.kept.id, file: part.of, form, stored: start.stored, at: start.at };
         forms.conversions.block(key, || make_block(forms, form, part, &start))
     }
@@ -87,7 +89,8 @@ fn next(
     if translator.is_cut(&group)? {
         return Ok(None);
     }
-    let (at, part) = (translator.offset(), translator.part());
+    let at = translator.offset();
+    let part = translator.part();
     let as_stored =
         FormChange::of(&group, form, &part.head) == FormChange::None && part.is_as_stored(at, &group);
     if (is_first && as_stored) || (!is_first && group.size() > HELD_SIZE_MAX) {

@@ -56,7 +56,8 @@ pub(crate) fn copy(
             continue;
         }
         let header = EventHeader::decode(buffer).map_err(|error| error.at(at, None))?;
-        let (size, end) = (header.event_size as usize, at + u64::from(header.event_size));
+        let size = header.event_size as usize;
+        let end = at + u64::from(header.event_size);
         if end > range.end || size < HEADER_SIZE {
             // The header was another one when the range was found.
             let cut = BinlogError::Truncated { needed: u64::from(header.event_size), left: range.end - at };

@@ -24,7 +24,8 @@ pub(crate) fn set_back(
     let context = rewritten.context;
     let checksum = context.framing.checksum();
     let at = |error: binlogz_binlog::Error| error.at(group.begin, Some(group.first.event_type));
-    let (event, verified) = (frame.bytes(), frame.proof());
+    let event = frame.bytes();
+    let verified = frame.proof();
     let Some(decoded) = AnyGtidEvent::decode_frame(frame).map_err(at)? else { return Ok(()) };
     let Some(clock) = decoded.logical_clock() else { return Ok(()) };
     let body = decoded.with_logical_clock(less(clock, by)).encode().map_err(at)?;

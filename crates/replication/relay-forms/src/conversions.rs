@@ -273,7 +273,8 @@ mod tests {
     #[test]
     fn who_asks_while_it_is_made_waits_for_it() {
         let conversions = Conversions::new();
-        let (made, together) = (AtomicUsize::new(0), Barrier::new(8));
+        let made = AtomicUsize::new(0);
+        let together = Barrier::new(8);
         thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
@@ -334,7 +335,8 @@ mod tests {
         let conversions = Conversions::new();
         let count = conversions.permits.1.len();
         assert!((1..=CONVERTERS_MAX).contains(&count));
-        let (busy, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let busy = AtomicUsize::new(0);
+        let most = AtomicUsize::new(0);
         thread::scope(|scope| {
             for _ in 0..3 * CONVERTERS_MAX {
                 scope.spawn(|| {

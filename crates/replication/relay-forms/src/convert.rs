@@ -141,7 +141,8 @@ impl Converter {
         stored: &mut StoredGroup<'_>,
         spool: Spool,
     ) -> Result<RewrittenPiece> {
-        let (context, announced) = (stored.head.context(), stored.head.announces_payloads());
+        let context = stored.head.context();
+        let announced = stored.head.announces_payloads();
         let place = PieceContext { offset: group.begin, context, announced };
         Ok(match change {
             FormChange::Expand => {
@@ -165,7 +166,8 @@ impl Converter {
                 match held {
                     true => compressor.batch(&self.buffer, place, spool)?,
                     false => {
-                        let (store, file) = (stored.store, stored.file);
+                        let store = stored.store;
+                        let file = stored.file;
                         let reader = |range: Range<u64>| {
                             let reader = store.reader(file, group.begin + range.start);
                             Ok(reader.map_err(io::Error::other)?.take(range.end - range.start))

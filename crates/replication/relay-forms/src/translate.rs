@@ -331,20 +331,24 @@ impl<'a, W: FormSink> Translator<'a, W> {
             FormChange::Name => {
                 let framing = self.part.head.framing();
                 let too_large = || {
-                    let (found, size) = (group.first.event_type, group.size());
+                    let found = group.first.event_type;
+                    let size = group.size();
                     let error = BinlogError::invalid("rotate event", "event size", size, "at most 64 KiB");
                     error.at(group.begin, Some(found))
                 };
                 let event = self.walker.bytes(group)?.ok_or_else(too_large)?;
                 let frame = verified(event, framing, group.begin)?;
-                let (header, proof) = (*frame.header(), frame.proof());
+                let header = *frame.header();
+                let proof = frame.proof();
                 let event = self.rotate(&header, proof);
                 Ok(self.out.as_is(&event)?)
             }
             FormChange::None if self.part.is_as_stored(self.out.offset(), group) => self.copy(group),
             change => {
                 let Translator { forms, part, walker, bodies, .. } = self;
-                let (file, head, clock) = (part.of.file, &part.head, part.clock);
+                let file = part.of.file;
+                let head = &part.head;
+                let clock = part.clock;
                 let stored = StoredGroup { store: &forms.kept.store, file, head, clock, walker, bodies };
                 forms.conversions.borrow().converter().convert(group, change, stored, &mut self.out)
             }
@@ -367,7 +371,8 @@ impl<'a, W: FormSink> Translator<'a, W> {
     /// whose end was not found, as an error.
     pub fn check_open(&mut self) -> Result<()> {
         let Some(begin) = self.walker.open_begin() else { return Ok(()) };
-        let (range, framing) = (begin..self.walker.offset(), self.part.head.framing());
+        let range = begin..self.walker.offset();
+        let framing = self.part.head.framing();
         checked::copy(&mut self.bodies, range, framing, &mut self.buffer, |_| Ok(()))
     }
 

@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn what_fails_or_stands_still_is_told_for_how_long() {
-        let (archived, began) = (ArchivedFiles::default(), Instant::now());
+        let archived = ArchivedFiles::default();
+        let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
         archived.idle(began);
         assert_eq!((archived.failing(after(9)), archived.still(after(9))), (None, Duration::from_secs(9)));

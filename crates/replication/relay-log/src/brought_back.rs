@@ -214,7 +214,8 @@ impl BroughtBack {
         log: &str,
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
-        let (storage, name) = (kept.storage.as_ref(), brought_back_name(log));
+        let storage = kept.storage.as_ref();
+        let name = brought_back_name(log);
         let _alone = self.restoring.lock();
         let mut put = || {
             if storage.list()?.contains(&name) {

@@ -140,7 +140,8 @@ impl GroupWalker {
     /// Reads as much of an event as is needed.
     fn look_into(&mut self, header: &EventHeader) -> Result<EventFacts> {
         let event_size = header.event_size;
-        let (offset, framing) = (self.offset, self.framing);
+        let offset = self.offset;
+        let framing = self.framing;
         let checksum_size = framing.checksum().size();
         let wanted = match header.event_type {
             EventType::QUERY => event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
@@ -220,7 +221,8 @@ impl GroupWalker {
         if group.size() > HELD_SIZE_MAX {
             return Ok(None);
         }
-        let (skip, size) = (skip as usize, group.size() as usize);
+        let skip = skip as usize;
+        let size = group.size() as usize;
         if self.buffer.len() < skip + size {
             let more = skip + size - self.buffer.len();
             self.read(more)?;
@@ -234,7 +236,8 @@ impl GroupWalker {
         if end <= self.offset {
             return Ok(end == self.offset);
         }
-        let (offset, framing) = (self.offset, self.framing);
+        let offset = self.offset;
+        let framing = self.framing;
         let Some(bytes) = self.peek(HEADER_SIZE)? else { return Ok(false) };
         let Ok(header) = EventHeader::decode(bytes) else { return Ok(false) };
         let ends = offset + u64::from(header.event_size);
@@ -263,7 +266,8 @@ impl GroupWalker {
     }
 
     fn header(&mut self) -> Result<Option<EventHeader>> {
-        let (offset, framing) = (self.offset, self.framing);
+        let offset = self.offset;
+        let framing = self.framing;
         let Some(bytes) = self.peek(HEADER_SIZE)? else { return Ok(None) };
         let at = |error: binlogz_binlog::Error| error.at(offset, None);
         let header = EventHeader::decode(bytes).map_err(at)?;

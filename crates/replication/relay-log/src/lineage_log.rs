@@ -195,8 +195,10 @@ impl LineageLog {
     pub(crate) fn damage(&self) -> Vec<String> {
         let known = self.store.damages();
         let suspects = self.suspects.lock();
-        let unknown = suspects.iter().filter(|(file, _)| known.iter().all(|damage| damage.file != **file));
-        let unknown = unknown.map(|(_, found)| found.clone());
+        let unknown = suspects
+            .iter()
+            .filter(|(file, _)| known.iter().all(|damage| damage.file != **file))
+            .map(|(_, found)| found.clone());
         known.iter().map(|damage| damage.to_string()).chain(unknown).collect()
     }
 

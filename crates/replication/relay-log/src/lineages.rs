@@ -246,7 +246,9 @@ impl Lineages {
     pub fn end(&self, old: &Arc<LineageLog>) -> Result<Vec<String>> {
         let Some(now) = old.store.positions() else { return Ok(Vec::new()) };
         old.fix_numbers_after(now.durable.file)?;
-        let (base, source, gtids) = (old.base.clone(), old.source, old.durable_gtids());
+        let base = old.base.clone();
+        let source = old.source;
+        let gtids = old.durable_gtids();
         let ended = EndedLineage { base, source, end: now.durable, gtids };
         ended.write(&old.storage)?;
         let new = self.open_ended(Arc::clone(&old.storage), old.number, ended.clone())?;

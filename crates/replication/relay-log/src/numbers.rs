@@ -65,7 +65,8 @@ impl KeptNumbers {
 
     fn lines(&self) -> String {
         let first = self.first.map(|(stored, number)| format!("first {} {}\n", stored.0, number.0));
-        let (limit, whole_before) = (self.limit, self.whole_before.0);
+        let limit = self.limit;
+        let whole_before = self.whole_before.0;
         format!("{TITLE}\nlimit {limit}\nwhole-before {whole_before}\n{}", first.unwrap_or_default())
     }
 
@@ -77,7 +78,8 @@ impl KeptNumbers {
         }
         let limit = lines.next()?.strip_prefix("limit ")?.parse().ok().filter(|limit| *limit > 0)?;
         let whole_before = FileNumber(lines.next()?.strip_prefix("whole-before ")?.parse().ok()?);
-        let (mut first, mut check) = (None, None);
+        let mut first = None;
+        let mut check = None;
         for line in lines {
             match (line.strip_prefix("first "), line.strip_prefix(CHECK)) {
                 (Some(numbers), _) if first.is_none() => {
@@ -147,8 +149,8 @@ mod tests {
         );
         // Members that another release of this version adds are passed over.
         let numbers = KeptNumbers { first: Some((FileNumber(12), FileNumber(15))), ..new };
-        let (before, after) =
-            (numbers.encode() + "later 1 2\n", numbers.encode().replace("first", "later 1\nfirst"));
+        let before = numbers.encode() + "later 1 2\n";
+        let after = numbers.encode().replace("first", "later 1\nfirst");
         for text in [before, after] {
             storage::replace(storage.as_ref(), NAME, text.as_bytes()).unwrap();
             assert_eq!(KeptNumbers::read(&storage).unwrap(), Some(numbers), "{text}");

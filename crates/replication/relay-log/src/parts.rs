@@ -283,7 +283,8 @@ impl LineageLog {
         let stored_head = StoredHead::read(&self.store, of.file)?;
         let number = number.map_or_else(|| self.number_of(form, of), Ok)?;
         if of.part == 0 {
-            let (head, stored) = (stored_head.clone(), stored_head.end());
+            let head = stored_head.clone();
+            let stored = stored_head.end();
             return Ok(FilePart { of, number, stored_head, head, front: Vec::new(), clock: 0, stored });
         }
         let cuts = self.cuts.of(&self.store, of.file)?;

@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn those_that_share_a_rate_go_in_the_order_of_asking() {
         let mut bucket = Simulated::new(1000);
-        let (large, small) = (bucket.take(10_000), bucket.take(10));
+        let large = bucket.take(10_000);
+        let small = bucket.take(10);
         assert_eq!((bucket.wait_ms(large), bucket.wait_ms(small)), (10_000, 10_010));
         bucket.after(10_000);
         assert_eq!((bucket.wait_ms(large), bucket.wait_ms(small)), (0, 10));
@@ -358,7 +359,8 @@ mod tests {
         });
         assert!(one.receive.take(1000).is_none() && two.receive.take(1 << 40).is_none());
         shared.set(ByteRates { receive: rate(1000), archive: None });
-        let (first, second) = (one.receive.take(2000).unwrap(), two.receive.take(2000).unwrap());
+        let first = one.receive.take(2000).unwrap();
+        let second = two.receive.take(2000).unwrap();
         let slept = std::cell::Cell::new(Duration::ZERO);
         // A sleep that ends at once, and says to go on twice.
         one.receive.wait(&first, |time| {
@@ -366,7 +368,8 @@ mod tests {
             slept.get() < SLICE * 2
         });
         assert_eq!(slept.get(), SLICE * 2);
-        let (first, second) = (one.receive.left(&first), two.receive.left(&second));
+        let first = one.receive.left(&first);
+        let second = two.receive.left(&second);
         assert!(second - first > Duration::from_millis(1900), "{first:?} {second:?}");
         let status = one.status();
         assert_eq!((status.receive.limit, status.receive.shared_limit), (Some(1 << 30), Some(1000)));

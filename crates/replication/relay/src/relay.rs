@@ -112,7 +112,8 @@ impl Relay {
         let conversions = Arc::clone(&common.conversions);
         let watch = Arc::new(WatchedRelay::new(Arc::clone(&door), conversions, options.http.clone()));
         let sources = RelaySources::new(common, Arc::clone(listener), Arc::clone(&door), Arc::clone(&watch));
-        let (options, address) = (Mutex::new(options), listener.address);
+        let options = Mutex::new(options);
+        let address = listener.address;
         Ok(Arc::new(Relay { options, telemetry, door, watch, sources, address }))
     }
 
@@ -153,7 +154,8 @@ impl Relay {
         name: &'static str,
         work: impl FnOnce(&Relay) + Send + 'static,
     ) -> Result<thread::JoinHandle<()>> {
-        let (its, relay) = (Arc::clone(self), Arc::clone(self));
+        let its = Arc::clone(self);
+        let relay = Arc::clone(self);
         duties::start(
             &self.telemetry,
             name,
@@ -187,7 +189,8 @@ impl Relay {
             let of = options.sources.iter().map(|source| (source.name.clone(), source.rates));
             of.collect::<BTreeMap<_, _>>()
         };
-        let (before, after) = (rates(&options), rates(&new));
+        let before = rates(&options);
+        let after = rates(&new);
         // A source that is new or gone is no other rate.
         reloaded.rates = options.rates != new.rates
             || before.iter().any(|(name, rates)| after.get(name).is_some_and(|after| after != rates));

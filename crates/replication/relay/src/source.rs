@@ -107,7 +107,8 @@ impl RelaySource {
         let throttles = Throttles::new(options.rates, &rates);
         let lineages = Arc::new(lineages);
         let acknowledgements = Arc::<Acknowledgements>::default();
-        let (dumps, registry) = (Arc::<Dumps>::default(), Arc::<Registry>::default());
+        let dumps = Arc::<Dumps>::default();
+        let registry = Arc::<Registry>::default();
         let intake = Arc::new(Intake {
             telemetry: Arc::clone(&telemetry),
             lineages: Arc::clone(&lineages),
@@ -233,7 +234,8 @@ impl RelaySource {
         name: &'static str,
         work: impl FnOnce(&RelaySource) + Send + 'static,
     ) -> Result<()> {
-        let (its, source) = (Arc::clone(self), Arc::clone(self));
+        let its = Arc::clone(self);
+        let source = Arc::clone(self);
         let thread = duties::start(
             &self.telemetry,
             name,

@@ -281,7 +281,8 @@ impl RelaySources {
     /// Tells those who need to know which sources there are.
     fn publish(&self, slots: &[Slot]) {
         let mut listeners = vec![Arc::clone(&self.listener)];
-        let (mut routes, mut watched) = (Vec::new(), Vec::new());
+        let mut routes = Vec::new();
+        let mut watched = Vec::new();
         for Slot { options, state, failure, .. } in slots {
             let why = if failure.is_empty() { "its log is being opened" } else { failure.as_str() };
             let name = options.name.clone();

@@ -99,7 +99,8 @@ impl AskedRelay for AskedLog<'_> {
     }
 
     fn logs(&self, client: &ClientVariables) -> Result<Vec<ListedLog>> {
-        let (form, kept) = ((self.form)(client)?, self.kept);
+        let form = (self.form)(client)?;
+        let kept = self.kept;
         let logs = kept.store.logs()?;
         let mut listed = Vec::new();
         for (file, number) in kept.files(form)? {
@@ -113,13 +114,15 @@ impl AskedRelay for AskedLog<'_> {
     }
 
     fn log_status(&self, client: &ClientVariables) -> Result<Option<LogStatusRow>> {
-        let (form, kept) = ((self.form)(client)?, self.kept);
+        let form = (self.form)(client)?;
+        let kept = self.kept;
         // The set is read before the position, so that it holds no transaction after it.
         let gtids = kept.durable_gtids();
         let Some(now) = kept.store.positions() else { return Ok(None) };
-        let last = kept.parts_of(form, now.durable.file)?.last();
-        let last = last.unwrap_or(FormFile::first_of(now.durable.file));
-        let (file, position) = (kept.name_of(form, last)?, end_of(self.forms(), form, last)?);
+        let last =
+            kept.parts_of(form, now.durable.file)?.last().unwrap_or(FormFile::first_of(now.durable.file));
+        let file = kept.name_of(form, last)?;
+        let position = end_of(self.forms(), form, last)?;
         Ok(Some(LogStatusRow { file, position, gtids }))
     }
 
@@ -155,7 +158,8 @@ impl AskedRelay for AskedLog<'_> {
     fn replica_status(&self) -> Result<ReplicaStatusFacts> {
         let AskedLog { statements, kept, .. } = self;
         let source = statements.intake.status();
-        let (mut file, mut position) = (String::new(), 0);
+        let mut file = String::new();
+        let mut position = 0;
         if let Some(now) = kept.store.positions() {
             file = kept.names.name(Form::Received, now.durable.file);
             position = end_of(self.forms(), Form::Received, FormFile::first_of(now.durable.file))?;

@@ -26,7 +26,8 @@ impl AnswerFields {
     ///
     /// There is none.
     pub fn first_of(server: &str, statement: &str, rows: Vec<ResultRow>) -> Result<AnswerFields> {
-        let (server, statement) = (server.to_owned(), statement.to_owned());
+        let server = server.to_owned();
+        let statement = statement.to_owned();
         match rows.into_iter().next() {
             Some(row) => Ok(AnswerFields { server, statement, row }),
             None => Err(Error::Answer { server, statement, answer: "no row".to_owned(), expected: "a row" }),

@@ -311,7 +311,8 @@ mod tests {
     /// All the output, for input in pieces of `size` bytes.
     fn expanded(compression: ConnectionCompression, bytes: &[u8], size: usize) -> Result<Vec<u8>> {
         let mut packets = CompressedPackets::new(compression);
-        let (mut all, mut plain) = (Vec::new(), Vec::new());
+        let mut all = Vec::new();
+        let mut plain = Vec::new();
         for mut piece in bytes.chunks(size) {
             while packets.expand(&mut piece, &mut plain)? {
                 all.extend_from_slice(&plain);
@@ -365,8 +366,8 @@ mod tests {
     #[test]
     fn a_client_begins_each_exchange_at_0() {
         for compression in ALL {
-            let (mut client, mut server) =
-                (CompressedPackets::new(compression), CompressedPackets::serving(compression));
+            let mut client = CompressedPackets::new(compression);
+            let mut server = CompressedPackets::serving(compression);
             let mut plain = Vec::new();
             let mut says = |begins: bool, server: &mut CompressedPackets| {
                 let mut out = Vec::new();

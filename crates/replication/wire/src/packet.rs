@@ -360,7 +360,8 @@ mod tests {
     #[test]
     fn a_message_is_announced_once_and_ends_once() {
         let bytes = written(&vec![7; PACKET_PAYLOAD_MAX]);
-        let (mut packets, mut input) = (PacketReader::default(), bytes.as_slice());
+        let mut packets = PacketReader::default();
+        let mut input = bytes.as_slice();
         let first = packets.next(&mut input).unwrap().unwrap();
         assert!(first.begins && !first.ends && first.bytes.len() == PACKET_PAYLOAD_MAX);
         let last = packets.next(&mut input).unwrap().unwrap();
@@ -391,7 +392,8 @@ mod tests {
     #[test]
     fn a_collected_message_is_bounded() {
         let bytes = written(&vec![0; MESSAGE_SIZE_MAX + 1]);
-        let (mut packets, mut messages) = (PacketReader::default(), MessageReader::default());
+        let mut packets = PacketReader::default();
+        let mut messages = MessageReader::default();
         let error = messages.next(&mut packets, &mut bytes.as_slice()).unwrap_err().to_string();
         assert_eq!(error, "packet: length is above 16 MiB, expected a message that is no event");
     }
@@ -400,7 +402,8 @@ mod tests {
     fn a_message_above_a_bound_is_taken_but_not_held() {
         let mut bytes = written(&vec![1; PACKET_PAYLOAD_MAX + 9]);
         let second = written(&[2; 10]);
-        let (mut packets, mut messages) = (PacketReader::default(), MessageReader::default());
+        let mut packets = PacketReader::default();
+        let mut messages = MessageReader::default();
         for bound in [10, PACKET_PAYLOAD_MAX - 1, PACKET_PAYLOAD_MAX, PACKET_PAYLOAD_MAX + 8] {
             packets.expect_sequence(0);
             let mut input = bytes.as_slice();

@@ -116,7 +116,8 @@ impl AnswerPassage {
                 self.header.clear();
                 // A packet of the largest size is continued by the next.
                 if self.packet_size < PACKET_PAYLOAD_MAX {
-                    let (head, size) = (std::mem::take(&mut self.head), std::mem::take(&mut self.size));
+                    let head = std::mem::take(&mut self.head);
+                    let size = std::mem::take(&mut self.size);
                     self.expected = self.message(&head, size)?;
                 }
             }
@@ -162,7 +163,8 @@ impl AnswerPassage {
                 let mut cursor = Cursor::new(head, "prepared statement");
                 cursor.u8("first byte")?;
                 cursor.u32("statement")?;
-                let (columns, parameters) = (cursor.u16("columns")?, cursor.u16("parameters")?);
+                let columns = cursor.u16("columns")?;
+                let parameters = cursor.u16("parameters")?;
                 match u8::from(columns > 0) + u8::from(parameters > 0) {
                     0 => ExpectedPacket::Nothing,
                     lists => ExpectedPacket::Definitions(lists),

@@ -153,14 +153,15 @@ pub type ResultRow = Vec<Option<Vec<u8>>>;
 /// Reads a row of `columns` columns.
 pub(crate) fn decode_row(message: &[u8], columns: usize) -> Result<ResultRow> {
     let mut cursor = Cursor::new(message, "row");
-    let row = (0..columns).map(|_| {
-        if cursor.peek().first() == Some(&NULL) {
-            cursor.u8("column")?;
-            return Ok(None);
-        }
-        take_lei_text(&mut cursor, "column").map(|text| Some(text.to_vec()))
-    });
-    let row = row.collect::<Result<ResultRow>>()?;
+    let row = (0..columns)
+        .map(|_| {
+            if cursor.peek().first() == Some(&NULL) {
+                cursor.u8("column")?;
+                return Ok(None);
+            }
+            take_lei_text(&mut cursor, "column").map(|text| Some(text.to_vec()))
+        })
+        .collect::<Result<ResultRow>>()?;
     cursor.finish()?;
     Ok(row)
 }

@@ -148,7 +148,8 @@ fn slowdown_of(
     sessions: &mut ServerSessions,
     deadline: Instant,
 ) -> Result<f64, Error> {
-    let (mut behind_another, mut committing) = (0, 0);
+    let mut behind_another = 0;
+    let mut committing = 0;
     for (done, (transaction, metered)) in kept.iter().zip(metered).enumerate() {
         if done >= AT_LEAST && Instant::now() >= deadline {
             break;

@@ -270,7 +270,8 @@ mod tests {
             (seed >> 33) % below
         };
         for _ in 0..20_000 {
-            let (mut saved, mut cost) = ([20.0; 7], [1.0; 7]);
+            let mut saved = [20.0; 7];
+            let mut cost = [1.0; 7];
             for place in 1..7 {
                 saved[place] = saved[place - 1] + (draw(9) as f64 / 2.0) - 1.0;
                 cost[place] = cost[place - 1] * (1.0 + draw(15) as f64 / 2.0);

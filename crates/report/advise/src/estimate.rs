@@ -138,7 +138,8 @@ impl Estimator {
     pub(crate) fn half_widths(&self, figures: &AdviceFigures) -> Vec<f64> {
         let of_level = |level| {
             let estimates = self.estimates(figures, level);
-            let (mut variance, mut systematic) = (0.0, 0.0);
+            let mut variance = 0.0;
+            let mut systematic = 0.0;
             for estimate in estimates {
                 variance += estimate.variance;
                 systematic += estimate.systematic;
@@ -304,7 +305,9 @@ mod tests {
             figures.classes[2].inner += x;
             figures.count_stratum(2, 0, *x);
         }
-        let (mut missed, mut sampled, runs) = (0, 0, 2_000);
+        let mut missed = 0;
+        let mut sampled = 0;
+        let runs = 2_000;
         for _ in 0..runs {
             let mut estimator = Estimator::new(1);
             for place in 0..UNITS {
@@ -332,13 +335,18 @@ mod tests {
     #[test]
     fn an_interval_holds_the_truth_wherever_time_ends() {
         let mut chance = Chance(1);
-        let (mut narrow, mut missed, runs) = (0, 0, 200);
+        let mut narrow = 0;
+        let mut missed = 0;
+        let runs = 200;
         for _ in 0..runs {
             // Tables of one transaction to some thousand; each compresses in its way, most of them much alike.
-            let (mut figures, mut truth, mut order) = (AdviceFigures::default(), 0, Vec::new());
+            let mut figures = AdviceFigures::default();
+            let mut truth = 0;
+            let mut order = Vec::new();
             for stratum in 0..BUCKETS {
                 let transactions = (1.0 + 4000.0 * chance.next().powi(6)) as u64;
-                let (ratio, differ) = (0.1 + 0.8 * chance.next(), 0.2 * chance.next().powi(2));
+                let ratio = 0.1 + 0.8 * chance.next();
+                let differ = 0.2 * chance.next().powi(2);
                 for place in 0..transactions {
                     let x = 500 + chance.below(500) as u64;
                     let size = (x as f64 * (ratio + differ * (chance.next() - 0.5))) as u64;
@@ -351,7 +359,8 @@ mod tests {
             }
             // As in a run's beginning: the first of each stratum, the second of each, and so on.
             order.sort_by_key(|(place, ..)| *place);
-            let (mut estimator, mut has_missed) = (Estimator::new(1), false);
+            let mut estimator = Estimator::new(1);
+            let mut has_missed = false;
             for (number, (_, stratum, x, size)) in order.into_iter().take(100).enumerate() {
                 let level = UnitMeasurement { size, behind: 0, payload: size, compress: 0, expand: (0, 0) };
                 let unit = MeasuredUnit { stratum, x, inner: x, levels: vec![level], tables: Vec::new() };
@@ -359,7 +368,8 @@ mod tests {
                 if number % 3 > 0 {
                     continue;
                 }
-                let (size, half_width) = (estimator.sizes(&figures)[0], estimator.half_widths(&figures)[0]);
+                let size = estimator.sizes(&figures)[0];
+                let half_width = estimator.half_widths(&figures)[0];
                 let is_narrow = half_width <= 0.1 * size;
                 narrow += u32::from(is_narrow);
                 has_missed |= is_narrow && (size - truth as f64).abs() > half_width;

@@ -72,7 +72,8 @@ impl Measure for ExactMeter {
                 self.walk.push(events);
                 self.commits.offer(class_of(transaction.inner_size()), mixed(transaction.offset), events);
                 stands_for = timed_for(self.seen, transaction.offset, transaction.inner_size());
-                let (meter, expand) = (&mut self.meter, expanded_too(transaction.offset));
+                let meter = &mut self.meter;
+                let expand = expanded_too(transaction.offset);
                 match stands_for {
                     0 => meter.held(events, false, expand)?,
                     _ => self.figures.spent.time(self.clock, || meter.held(events, true, expand))?,
@@ -135,7 +136,8 @@ mod tests {
 
     #[test]
     fn times_stand_for_as_many_transactions_as_there_are() {
-        let (count, size) = (100_000, 300);
+        let count = 100_000;
+        let size = 300;
         let sum: u64 = (1..=count).map(|seen| timed_for(seen, seen * (size + 79), size)).sum();
         assert!(sum.abs_diff(count) < count / 50, "{sum}");
         assert!((1..=TIMED_FIRST).all(|seen| timed_for(seen, seen * 379, size) == 1));

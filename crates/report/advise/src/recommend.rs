@@ -31,9 +31,11 @@ impl Advice {
         let decision = self.decision();
         let place = decision.as_ref().map_or(0, |decision| decision.expected.place);
         let level_at = |place: usize| self.levels.get(place).copied().unwrap_or_default();
-        let (level, saved) = (level_at(place), self.saved_percent(place));
+        let level = level_at(place);
+        let saved = self.saved_percent(place);
         let mut reasons = Vec::new();
-        let (mut verdict, mut between) = (AdviceVerdict::CantTell, Vec::new());
+        let mut verdict = AdviceVerdict::CantTell;
+        let mut between = Vec::new();
         let too_little = self.too_little(place, &mut reasons);
         match decision {
             _ if too_little.is_some() => {}
@@ -110,7 +112,8 @@ impl Advice {
 
     /// The kind of data that there is too little of, and by how much.
     fn too_little(&self, place: usize, reasons: &mut Vec<String>) -> Option<TooLittle> {
-        let (count, bytes) = (self.figures.eligible(), self.figures.eligible_plain());
+        let count = self.figures.eligible();
+        let bytes = self.figures.eligible_plain();
         if let Some(reason) = self.too_much_unread() {
             reasons.push(reason);
             return Some(TooLittle::Budget);
@@ -131,7 +134,8 @@ impl Advice {
             reasons.push(format!("no transaction was compressed within the budget: {longer}"));
             return Some(TooLittle::Budget);
         }
-        let (saved, off) = (self.saved_percent(place), self.half_width_points(place));
+        let saved = self.saved_percent(place);
+        let off = self.half_width_points(place);
         if off > HALF_WIDTH_MAX {
             let level = self.levels.get(place).copied().unwrap_or_default();
             reasons.push(format!(
@@ -144,7 +148,9 @@ impl Advice {
 
     /// Why the logs that were read say too little about all: logs that were left out may be of another kind.
     fn too_much_unread(&self) -> Option<String> {
-        let (read, unread, unknown) = (self.plain_bytes() as f64, self.unread_bytes(), self.unknown_bytes());
+        let read = self.plain_bytes() as f64;
+        let unread = self.unread_bytes();
+        let unknown = self.unknown_bytes();
         if unknown <= UNREAD_MAX * (read + unread) {
             return None;
         }
@@ -158,7 +164,8 @@ impl Advice {
 
     /// That only the beginnings of logs were read, if more than a little is missing.
     fn beginnings_read(&self) -> Option<String> {
-        let (read, unread) = (self.bytes_read, self.bytes_unread.filter(|unread| *unread > 0)?);
+        let read = self.bytes_read;
+        let unread = self.bytes_unread.filter(|unread| *unread > 0)?;
         Some(format!(
             "the beginnings of the logs were read, {} of {}, and the rest is taken to be like them",
             human_size(read),
@@ -199,7 +206,8 @@ impl Advice {
 
     /// The figures that support an answer.
     fn why(&self, verdict: AdviceVerdict, place: usize, reasons: &mut Vec<String>) {
-        let (level, saved) = (self.levels.get(place).copied().unwrap_or_default(), self.saved_percent(place));
+        let level = self.levels.get(place).copied().unwrap_or_default();
+        let saved = self.saved_percent(place);
         if verdict == AdviceVerdict::LeaveOff {
             reasons.push(format!(
                 "level {level} would save {saved:.1} % of the log, which is hardly worth a change"
@@ -216,7 +224,8 @@ impl Advice {
 
     /// Why the sizes don't decide, and how to get better ones.
     fn why_not(&self, place: usize) -> String {
-        let (saved, off) = (self.saved_percent(place), self.half_width_points(place));
+        let saved = self.saved_percent(place);
+        let off = self.half_width_points(place);
         let level = self.levels.get(place).copied().unwrap_or_default();
         format!(
             "level {level} saves {saved:.1} ± {off:.1} % of the log, which is not known well enough to decide: a longer \
@@ -259,7 +268,8 @@ impl Advice {
     fn higher_levels(&self, place: usize, verdict: AdviceVerdict, reasons: &mut Vec<String>) {
         let smallest = (0..self.levels.len()).min_by_key(|place| self.compressed_bytes(*place));
         let Some(smallest) = smallest.filter(|smallest| *smallest != place) else { return };
-        let (chosen, level) = (self.levels.get(place), self.levels.get(smallest));
+        let chosen = self.levels.get(place);
+        let level = self.levels.get(smallest);
         let (Some(chosen), Some(level)) = (chosen, level) else { return };
         let more = self.saved_percent(smallest) - self.saved_percent(place);
         let [cost, known] = [smallest, place].map(|place| self.compress_seconds_per_gb(place));

@@ -97,8 +97,11 @@ impl Recommendation {
     /// The reasons that people are given first: the weightiest, and what to find out before compression is turned on.
     pub fn main_reasons(&self) -> impl Iterator<Item = &str> {
         let readers = self.reasons.iter().filter(|reason| *reason == READERS);
-        let others = self.reasons.iter().filter(|reason| *reason != READERS);
-        let others = others.take(MAIN_REASONS - readers.clone().count().min(MAIN_REASONS));
+        let others = self
+            .reasons
+            .iter()
+            .filter(|reason| *reason != READERS)
+            .take(MAIN_REASONS - readers.clone().count().min(MAIN_REASONS));
         others.chain(readers).map(String::as_str)
     }
 

@@ -122,10 +122,11 @@ impl Advice {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), binlogz_flow::Error> {
         let DrawnSample { seed, classes, spool } = sample;
-        let (seed, classes) = (*seed, classes.clone());
+        let seed = *seed;
+        let classes = classes.clone();
         let levels = self.levels.clone();
-        let large = self.figures.classes.iter().skip(SMALL_CLASSES);
-        let large: u64 = large.map(|class| class.transactions).sum();
+        let large: u64 =
+            self.figures.classes.iter().skip(SMALL_CLASSES).map(|class| class.transactions).sum();
         let run = Run {
             levels: &levels,
             recipe: self.generation.recipe(),
@@ -233,7 +234,8 @@ impl Run<'_> {
         let large = units.iter().filter(|waiting| waiting.unit.is_in_marks()).count();
         let mut spans = Spans::new(self.watch.deadline, large);
         let mut span = None;
-        let (mut over, stop) = (false, AtomicBool::new(false));
+        let mut over = false;
+        let stop = AtomicBool::new(false);
         // The levels of the current unit, by their places.
         let mut so_far: Vec<(usize, UnitMeasurement)> = Vec::new();
         ordered::run(
@@ -308,9 +310,10 @@ struct Worker {
 
 impl Worker {
     fn new(levels: &[CompressionLevel], recipe: Recipe) -> Result<Self, binlogz_flow::Error> {
-        let meters = levels.iter().map(|level| CompressionMeter::new(&[*level], recipe));
-        let meters = meters.collect::<Result<_, _>>()?;
-        let (walk, clock) = (TableWalk::default(), CpuClock::default());
+        let meters =
+            levels.iter().map(|level| CompressionMeter::new(&[*level], recipe)).collect::<Result<_, _>>()?;
+        let walk = TableWalk::default();
+        let clock = CpuClock::default();
         Ok(Worker { meters, walk, clock, events: Vec::new() })
     }
 
@@ -369,7 +372,8 @@ impl Worker {
     ) -> Result<Option<UnitMeasurement>, Error> {
         let Some(meter) = self.meters.get_mut(level) else { return Ok(None) };
         let events = &mut self.events;
-        let (at, wanted) = (Cell::new(0), run.beginning.min(unit.size()));
+        let at = Cell::new(0);
+        let wanted = run.beginning.min(unit.size());
         let whole = wanted == large.inner;
         let mut feed = |sink: &mut dyn FnMut(&[u8]) -> Result<(), Error>| {
             for range in &unit.bytes {
@@ -421,7 +425,8 @@ impl Worker {
 fn extrapolated(marks: &[u64], large: &LargeSample) -> Option<u64> {
     const LEARNT_MARK: usize = (LEARNT / MARK_EVERY) as usize - 1;
     let last = marks.len().checked_sub(1)?;
-    let (end, fast_end) = (*marks.get(last)?, *large.marks.get(last)?);
+    let end = *marks.get(last)?;
+    let fast_end = *large.marks.get(last)?;
     let (start, fast_start) = match last {
         0..=LEARNT_MARK => (0, 0),
         _ => (*marks.get(LEARNT_MARK)?, *large.marks.get(LEARNT_MARK)?),

@@ -237,7 +237,8 @@ impl Advice {
         let days = self.seconds().map(|seconds| seconds / SECONDS_PER_DAY);
         let rows = self.places().filter_map(|(place, level)| {
             let daily = |bytes: u64| (bytes as f64 / days?).round().to_string().parse::<u64>().ok();
-            let (plain, bytes) = (daily(self.plain_bytes())?, daily(self.compressed_bytes(place))?);
+            let plain = daily(self.plain_bytes())?;
+            let bytes = daily(self.compressed_bytes(place))?;
             let saved = plain as i64 - bytes as i64;
             let replicas = u64::from(self.replicas);
             Some(vec![

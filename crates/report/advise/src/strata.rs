@@ -144,7 +144,9 @@ pub(crate) struct StratumEstimate {
 impl StratumEstimate {
     fn of(known: StratumFigures, sums: &Sums, level: usize) -> Self {
         let LevelSums { y, behind, .. } = sums.level(level);
-        let (x, population, n) = (known.x as f64, known.transactions as f64, sums.units);
+        let x = known.x as f64;
+        let population = known.transactions as f64;
+        let n = sums.units;
         let size = y / sums.x * x;
         let systematic = crate::per(BEHIND_ERROR * size * behind, y);
         if n >= population {
@@ -227,7 +229,9 @@ pub(crate) fn estimate(
     known_size: KnownSize,
 ) -> Option<StratumEstimate> {
     let few = few_units(known, sums);
-    let (mut found, mut seen_x, mut unseen_x) = (StratumEstimate::default(), 0, 0);
+    let mut found = StratumEstimate::default();
+    let mut seen_x = 0;
+    let mut unseen_x = 0;
     for (known, sums) in known.iter().zip(sums).filter(|(known, _)| known.transactions > 0) {
         if sums.x <= 0.0 {
             unseen_x += known.x;
@@ -299,11 +303,12 @@ mod tests {
         assert!((found.size / truth - 1.0).abs() < 0.002, "{found:?} {truth}");
         assert!(found.variance.sqrt() < 0.005 * truth, "{found:?}");
         // Combined they'd differ by far more.
-        let (one, both) = (StratumFigures { transactions: 1000, x: known[0].x + known[1].x }, {
+        let one = StratumFigures { transactions: 1000, x: known[0].x + known[1].x };
+        let both = {
             let mut both = sums[0].clone();
             both.add(&sums[1]);
             both
-        });
+        };
         assert!(StratumEstimate::of(one, &both, 0).variance > 100.0 * found.variance);
     }
 

@@ -63,7 +63,8 @@ impl Advice {
             Some(sampled) if !self.is_exact() => format!("{} of them compressed", grouped(sampled.units)),
             _ => "all compressed".to_owned(),
         };
-        let (read, time) = (human_size(self.bytes_read), time.unwrap_or_default());
+        let read = human_size(self.bytes_read);
+        let time = time.unwrap_or_default();
         format!("Looked at: {files}, {read}, {transactions}{time}, {measured}. More: --details")
     }
 }

@@ -48,7 +48,9 @@ impl Advice {
 
     /// What the saving may be off by, in bytes of the plain log as far as it was read, because of what was not read.
     pub(crate) fn unread_error(&self) -> f64 {
-        let (plain, unread, unknown) = (self.plain_bytes() as f64, self.unread_bytes(), self.unknown_bytes());
+        let plain = self.plain_bytes() as f64;
+        let unread = self.unread_bytes();
+        let unknown = self.unknown_bytes();
         let share_of_rest = per((unread - unknown).max(0.0), plain + unread);
         unknown + REST_DIFFERS * share_of_rest * plain
     }

@@ -63,8 +63,8 @@ impl Advice {
         let total: u64 = files.iter().map(|(_, size)| size).sum();
         let exact = total <= WHOLE_MAX;
         let highest = self.levels.iter().max().copied().unwrap_or_default();
-        let levels = LEVELS.map(CompressionLevel::clamped);
-        let levels: Vec<_> = levels.into_iter().filter(|level| *level <= highest).collect();
+        let levels: Vec<_> =
+            LEVELS.map(CompressionLevel::clamped).into_iter().filter(|level| *level <= highest).collect();
         let jobs = match exact {
             true => (0..files.len())
                 .map(|file| (file, 0, 0, files.get(file).map_or(0, |(_, size)| *size)))
@@ -135,7 +135,8 @@ fn compressed(
     let mut compressor = Compressor::new(level)?;
     compressor.begin(job.end - job.start)?;
     let mut buffer = vec![0; STEP as usize];
-    let (mut at, mut before) = (job.start, 0);
+    let mut at = job.start;
+    let mut before = 0;
     while at < job.end {
         if at == job.from {
             before = compressor.produced();

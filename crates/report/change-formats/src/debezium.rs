@@ -80,7 +80,8 @@ impl Envelope {
         source.clear();
         rest.clear();
         end.clear();
-        let (us, ms) = (origin.time, origin.time / 1000);
+        let us = origin.time;
+        let ms = origin.time / 1000;
         // Writing to a vector can't fail.
         let _ = write!(source, ",\"source\":{{\"version\":\"{VERSION}\",\"connector\":\"mysql\",\"name\":");
         push_string(source, &settings.topic_prefix, Escapes::Jackson);
@@ -148,7 +149,8 @@ impl Envelope {
         let pen = FieldPen { row, table, values: DebeziumValues(settings), apart };
         let mut writer = Writer { pen, with_key: settings.with_key };
         if value::key_is_changed(row, table) {
-            let (before, after) = (row.before, row.after);
+            let before = row.before;
+            let after = row.after;
             let mut lines = self.put(lines, (before, None), (b'd', number), &mut writer)?;
             lines = writer.put_tombstone(lines)?;
             return self.put(lines, (None, after), (b'c', number), &mut writer);

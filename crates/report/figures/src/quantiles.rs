@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_to_within_five_percent() {
-        let (mut low, mut high) = (Quantiles::default(), Quantiles::default());
+        let mut low = Quantiles::default();
+        let mut high = Quantiles::default();
         for time in 1..=1000 {
             let half = if time % 2 == 0 { &mut low } else { &mut high };
             half.count(time * 1000, 1.0);
@@ -99,7 +100,8 @@ mod tests {
 
     #[test]
     fn slower_ones_are_longer() {
-        let (mut times, mut all) = (Quantiles::default(), Quantiles::default());
+        let mut times = Quantiles::default();
+        let mut all = Quantiles::default();
         (1..=1000).for_each(|time| times.count(time * 1000, 1.0));
         all.add_slower(&times, 1.0);
         all.add_slower(&times, 2.5);

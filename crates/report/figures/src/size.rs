@@ -4,7 +4,8 @@ const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
 /// A number of bytes as people read it: `242 B`, `185.7 KiB`, `1.4 GiB`.
 pub fn human_size(bytes: u64) -> String {
-    let (mut unit, mut divisor) = (0, 1_u64);
+    let mut unit = 0;
+    let mut divisor = 1_u64;
     // 1.0 of the next unit instead of 1024.0 of this one.
     while unit + 1 < UNITS.len() && bytes as f64 / divisor as f64 >= 1023.95 {
         divisor = divisor.saturating_mul(1024);

@@ -6,7 +6,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// is wider has a line of its own.
 pub fn wrapped(text: &str, first: &str, next: &str, width: Option<usize>) -> String {
     let width = width.unwrap_or(usize::MAX);
-    let (mut lines, mut line, mut is_empty) = (String::new(), first.to_owned(), true);
+    let mut lines = String::new();
+    let mut line = first.to_owned();
+    let mut is_empty = true;
     for word in text.split(' ') {
         if !is_empty && line.width() + 1 + word.width() > width {
             lines.push_str(line.trim_end());

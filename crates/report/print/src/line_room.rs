@@ -100,8 +100,8 @@ fn long_integer(number: i64, bits: u32) -> ([u8; INTEGER_MAX], usize) {
 
 fn with_digits(number: u64, put: impl FnOnce(&[u8])) {
     const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
-    let eights = [number / LIMIT / LIMIT, number / LIMIT % LIMIT, number % LIMIT];
-    let eights = eights.map(|eight| eight_digits(eight as u32));
+    let eights = [number / LIMIT / LIMIT, number / LIMIT % LIMIT, number % LIMIT]
+        .map(|eight| eight_digits(eight as u32));
     let digits = eights.as_flattened();
     let zeros = digits.iter().take_while(|&&digit| digit == b'0').count().min(digits.len() - 1);
     put(digits.get(zeros..).unwrap_or_default());
@@ -363,7 +363,8 @@ mod tests {
     #[test]
     fn strings_and_numbers_are_those_that_are_pushed() {
         let mut room = LineRoom::default();
-        let (mut ours, mut expected) = (Vec::new(), Vec::new());
+        let mut ours = Vec::new();
+        let mut expected = Vec::new();
         let mut lines = room.lines(&mut ours);
         for length in (0..300).chain([STRING_MAX - 1, STRING_MAX, STRING_MAX + 1, ROOM]) {
             for special in [None, Some(0), Some(length / 2), Some(length.saturating_sub(1))] {

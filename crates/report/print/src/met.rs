@@ -125,8 +125,12 @@ impl UnmetRequest {
         occurs: impl Fn(usize) -> bool,
         (one, several, kind): (&str, &str, UnmetKind),
     ) -> Vec<Self> {
-        let absent = names.clone().enumerate().filter(|(place, _)| !occurs(*place));
-        let absent: Vec<String> = absent.map(|(_, name)| format!("{option}={name}")).collect();
+        let absent: Vec<String> = names
+            .clone()
+            .enumerate()
+            .filter(|(place, _)| !occurs(*place))
+            .map(|(_, name)| format!("{option}={name}"))
+            .collect();
         match absent.len() {
             0 => Vec::new(),
             1 if names.len() == 1 => vec![UnmetRequest::new(format!("{}: {one}", absent.join(" ")), kind)],

@@ -16,7 +16,8 @@ pub(crate) fn push_front<const N: usize>(out: &mut Vec<u8>, bytes: &[u8; N], len
 #[inline]
 pub fn push_unsigned(out: &mut Vec<u8>, number: u64) {
     const LIMIT: u64 = EIGHT_DIGITS_MAX as u64 + 1;
-    let (high, low) = (number / LIMIT, (number % LIMIT) as u32);
+    let high = number / LIMIT;
+    let low = (number % LIMIT) as u32;
     if high == 0 {
         let (digits, count) = short_digits(low);
         return push_front(out, &digits, count);

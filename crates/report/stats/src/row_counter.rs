@@ -37,7 +37,8 @@ pub type TableEventRows = (Arc<TableName>, Option<EventRows>);
 impl RowCounter {
     /// One of this many workers. With `decodes_values` every value of every row is decoded, to find invalid bytes.
     pub fn new(workers: usize, decodes_values: bool) -> Self {
-        let (tables, decoder) = (WorkerTables::one_of(workers), RowDecoder::new());
+        let tables = WorkerTables::one_of(workers);
+        let decoder = RowDecoder::new();
         RowCounter { tables, decoder, named: None, decodes_values }
     }
 
@@ -105,7 +106,8 @@ impl RowCounter {
         match &self.named {
             Some((known, name)) if Arc::ptr_eq(known, schema) => Arc::clone(name),
             _ => {
-                let (database, table) = (schema.database.clone(), schema.table.clone());
+                let database = schema.database.clone();
+                let table = schema.table.clone();
                 let name = Arc::new(TableName { database, table });
                 self.named = Some((Arc::clone(schema), Arc::clone(&name)));
                 name

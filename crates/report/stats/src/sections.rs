@@ -266,7 +266,8 @@ fn row_cells(totals: &Totals) -> [TableCell; 3] {
 }
 
 fn size_cells(totals: &Totals) -> [TableCell; 3] {
-    let (compressed, uncompressed) = (totals.compressed_bytes, totals.uncompressed_bytes);
+    let compressed = totals.compressed_bytes;
+    let uncompressed = totals.uncompressed_bytes;
     [uncompressed.into(), compressed.into(), compression_percentage(compressed, uncompressed).into()]
 }
 

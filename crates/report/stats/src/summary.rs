@@ -59,7 +59,8 @@ impl Stats {
 
     fn compression_line(&self, exact_sizes: bool) -> String {
         let totals = self.all.totals;
-        let (plain, stored) = (totals.uncompressed_bytes, totals.compressed_bytes);
+        let plain = totals.uncompressed_bytes;
+        let stored = totals.compressed_bytes;
         let sizes = match totals.compressed_transactions {
             0 => format!("{} of events", size(plain, exact_sizes)),
             _ => {

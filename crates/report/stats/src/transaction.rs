@@ -160,8 +160,10 @@ impl CountedTransaction {
         }
         if log == LogType::Relay {
             timestamp = None;
-            let length = begin.and_then(|begin| begin.transaction_length).unwrap_or(self.stored_bytes);
-            let length = length.saturating_sub(begin.map_or(0, |begin| begin.gtid_size));
+            let length = begin
+                .and_then(|begin| begin.transaction_length)
+                .unwrap_or(self.stored_bytes)
+                .saturating_sub(begin.map_or(0, |begin| begin.gtid_size));
             bytes = match self.payload {
                 Some(payload) => (payload.payload_size, payload.uncompressed_size.unwrap_or(bytes.1)),
                 None => (length, length),

@@ -63,9 +63,12 @@ impl RankedChange {
                 String::from_utf8_lossy(&name.table).into_owned(),
             )
         });
-        let named = transaction.unusual.iter().flat_map(|statement| &statement.tables);
-        let named = named.filter(|table| !table.table.is_empty());
-        let named = named.map(|table| (table.database.clone(), table.table.clone()));
+        let named = transaction
+            .unusual
+            .iter()
+            .flat_map(|statement| &statement.tables)
+            .filter(|table| !table.table.is_empty())
+            .map(|table| (table.database.clone(), table.table.clone()));
         let mut tables: Vec<_> = rows.collect();
         if tables.is_empty() {
             tables.extend(named);

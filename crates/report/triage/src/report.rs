@@ -265,18 +265,21 @@ fn named(table: &StatementTableName) -> String {
 fn rows_in_words(transaction: &TriagedTransaction) -> String {
     let mut parts: Vec<(&str, u64, u64, &TableName)> = Vec::new();
     for table in &transaction.tables {
-        let (rows, by_foreign_key) = (&table.rows, &table.by_foreign_key);
+        let rows = &table.rows;
+        let by_foreign_key = &table.by_foreign_key;
         let of_table = [
             ("DELETE", rows.deletes, by_foreign_key.deletes),
             ("UPDATE", rows.updates, by_foreign_key.updates),
             ("INSERT", rows.inserts, by_foreign_key.inserts),
-        ];
-        let of_table = of_table.into_iter().filter(|(_, rows, _)| *rows > 0);
+        ]
+        .into_iter()
+        .filter(|(_, rows, _)| *rows > 0);
         parts.extend(of_table.map(|(operation, rows, by_key)| (operation, rows, by_key, &*table.name)));
     }
     // What the statement did itself comes before what followed from it.
     parts.sort_by_key(|(_, rows, by_key, _)| (by_key == rows, std::cmp::Reverse(*rows)));
-    let (mut text, mut last) = (String::new(), "");
+    let mut text = String::new();
+    let mut last = "";
     for (operation, rows, by_key, TableName { database, table }) in parts {
         let front = if text.is_empty() { "" } else { ", " };
         let verb = if operation == last { String::new() } else { format!("{operation} ") };
@@ -299,8 +302,11 @@ fn rows_in_words(transaction: &TriagedTransaction) -> String {
 /// count among them; what a foreign key did follows from the rest.
 fn shares_in_words(transaction: &TriagedTransaction) -> Option<String> {
     let shares = transaction.tables.iter().filter_map(|table| {
-        let (rows, by_key, now) = (&table.rows, &table.by_foreign_key, table.rows_now?);
-        let (deletes, updates) = (rows.deletes - by_key.deletes.min(rows.deletes), rows.updates);
+        let rows = &table.rows;
+        let by_key = &table.by_foreign_key;
+        let now = table.rows_now?;
+        let deletes = rows.deletes - by_key.deletes.min(rows.deletes);
+        let updates = rows.updates;
         let (changed, of) = match deletes > 0 {
             true => (deletes, now.saturating_add(rows.deletes)),
             false => (updates - by_key.updates.min(updates), now),
@@ -353,7 +359,8 @@ mod tests {
 
     #[test]
     fn a_line_says_what_was_done_and_the_next_one_how() {
-        let (logs, changes) = (["logs/binlog.000042".to_owned()], [change()]);
+        let logs = ["logs/binlog.000042".to_owned()];
+        let changes = [change()];
         let lines = ChangeLines::of(&changes, &logs, 200).lines(1, &changes[0], &logs);
         let what = "binlog.000042:4711  87  DELETE 1,234 shop.orders, 7 shop.seen (3 by foreign key), 2,000 shop.items by \
                     foreign key; first DELETE after 1,500 transactions";
@@ -363,7 +370,8 @@ mod tests {
 
     #[test]
     fn the_share_of_a_table_is_an_estimate() {
-        let (logs, mut changes) = (["binlog.000042".to_owned()], [change()]);
+        let logs = ["binlog.000042".to_owned()];
+        let mut changes = [change()];
         changes[0].transaction.tables[1].rows_now = Some(12_000);
         changes[0].transaction.tables[2].rows_now = Some(1_000_000);
         changes[0].transaction.tables[0].rows_now = Some(0);
@@ -376,7 +384,8 @@ mod tests {
 
     #[test]
     fn a_loop_is_one_line() {
-        let (logs, mut changes) = (["binlog.000042".to_owned()], [change()]);
+        let logs = ["binlog.000042".to_owned()];
+        let mut changes = [change()];
         let until = changes[0].transaction.time + 30_000_000;
         changes[0].transaction.repeated =
             Some(RepeatedTransactions { transactions: 3241, until, last_gtid: None });
@@ -392,7 +401,8 @@ mod tests {
 
     #[test]
     fn no_line_is_wider_than_asked_for() {
-        let (logs, mut changes) = (["binlog.000042".to_owned()], [change()]);
+        let logs = ["binlog.000042".to_owned()];
+        let mut changes = [change()];
         changes[0].transaction.account = Some(("ü".repeat(40), "host".to_owned()));
         for width in [40, 60, 80, 120] {
             for line in ChangeLines::of(&changes, &logs, width).lines(1, &changes[0], &logs) {

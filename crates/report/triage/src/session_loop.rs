@@ -50,7 +50,8 @@ impl SessionOnTable {
         if is_other || is_mixed || count >= ROWS_MIN || inserted > count {
             return None;
         }
-        let (server_id, table) = (transaction.server_id, Arc::clone(table));
+        let server_id = transaction.server_id;
+        let table = Arc::clone(table);
         Some(SessionOnTable { server_id, thread_id, table, is_delete: rows.deletes > 0 })
     }
 
@@ -211,7 +212,8 @@ mod tests {
     #[test]
     fn a_loop_is_the_same_however_batches_cut_it() {
         for size in [1, 7, 300, 5000] {
-            let (mut loops, mut ended) = (SessionLoops::default(), Vec::new());
+            let mut loops = SessionLoops::default();
+            let mut ended = Vec::new();
             for batch in times().chunks(size) {
                 let mut later = SessionLoops::default();
                 batch.iter().for_each(|(thread, time)| later.take(deleted(*thread, *time)));

@@ -116,7 +116,8 @@ impl TriagedTransaction {
 
     /// Adds a later one, or several, that did the same.
     pub(crate) fn repeat(&mut self, later: TriagedTransaction) {
-        let (until, last_gtid) = (later.time, later.gtid);
+        let until = later.time;
+        let last_gtid = later.gtid;
         let more = later.repeated.unwrap_or(RepeatedTransactions { transactions: 1, until, last_gtid });
         let before = self.repeated.as_ref().map_or(1, |repeated| repeated.transactions);
         self.repeated =
@@ -151,7 +152,8 @@ impl TriagedTransaction {
         if self.tables.len() >= TABLES_MAX {
             return None;
         }
-        let (rows, by_foreign_key) = (RowCounts::default(), RowCounts::default());
+        let rows = RowCounts::default();
+        let by_foreign_key = RowCounts::default();
         self.tables.push(TableChanges { name: Arc::clone(name), rows, by_foreign_key, rows_now: None });
         self.tables.last_mut()
     }
@@ -287,7 +289,8 @@ impl OpenTransaction {
             }
             self.open = later.open;
         }
-        let (own, more) = (&mut self.transaction, later.transaction);
+        let own = &mut self.transaction;
+        let more = later.transaction;
         own.bytes += more.bytes;
         own.thread_id = own.thread_id.or(more.thread_id);
         own.is_rolled_back |= more.is_rolled_back;
@@ -331,7 +334,8 @@ mod tests {
         let [mut first, second, third] = parts;
         first.join(second);
         first.join(third);
-        let (joined, whole) = (first.end().unwrap(), whole.end().unwrap());
+        let joined = first.end().unwrap();
+        let whole = whole.end().unwrap();
         assert_eq!(joined, whole);
         assert_eq!(joined.statement.as_deref(), Some("large"));
         assert_eq!(joined.rows().deletes, 17);

@@ -148,7 +148,8 @@ impl Pipeline {
 
     /// Takes the group that commits next. If it will be synced, waits for more to join, as long as configured.
     fn take_for_sync(&self, groups_unsynced: u32) -> CommitGroup {
-        let (delay, enough) = (self.globals.sync_delay(), self.globals.sync_no_delay_count());
+        let delay = self.globals.sync_delay();
+        let enough = self.globals.sync_no_delay_count();
         let mut queue = self.sync_queue.lock();
         if !delay.is_zero() && groups_unsynced + 1 >= self.globals.sync_binlog() {
             self.joined.wait_while_for(&mut queue, |queue| enough == 0 || queue.len() < enough, delay);

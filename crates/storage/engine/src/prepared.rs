@@ -114,7 +114,8 @@ impl PreparedTransaction {
     }
 
     fn put_payload(&mut self, cache: &Cache, payload: &[u8]) {
-        let (compressed_bytes, uncompressed_bytes) = (payload.len() as u64, cache.bytes().len() as u64);
+        let compressed_bytes = payload.len() as u64;
+        let uncompressed_bytes = cache.bytes().len() as u64;
         let fields =
             TransactionPayloadHeader::new(CompressionType::ZSTD, compressed_bytes, Some(uncompressed_bytes));
         self.events.reserve(HEADER_SIZE + HEADER_SIZE_MAX + payload.len());

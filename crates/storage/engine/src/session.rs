@@ -219,8 +219,9 @@ impl Session {
         let mut rest = events.as_slice();
         while !rest.is_empty() {
             let header = EventHeader::decode(rest)?;
-            let event = rest.split_at_checked(header.event_size as usize);
-            let event = event.filter(|(event, _)| event.len() >= HEADER_SIZE && !header.event_type.is_gtid());
+            let event = rest
+                .split_at_checked(header.event_size as usize)
+                .filter(|(event, _)| event.len() >= HEADER_SIZE && !header.event_type.is_gtid());
             let Some((event, behind)) = event.filter(|_| header.event_type != EventType::TRANSACTION_PAYLOAD)
             else {
                 return Err(Error::misuse(

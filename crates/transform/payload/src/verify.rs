@@ -306,7 +306,8 @@ impl Check<'_> {
     /// Decodes the current event.
     fn decode(&mut self, event: &[u8]) -> std::result::Result<(), String> {
         let frame = EventFrame::without_checksum_behind(event).map_err(in_words)?;
-        let (event_type, lengths) = (frame.event_type(), self.context.post_header_lengths);
+        let event_type = frame.event_type();
+        let lengths = self.context.post_header_lengths;
         match event_type.changes() {
             ChangeContent::Unread if frame.header().flags.contains(HeaderFlags::IGNORABLE) => return Ok(()),
             ChangeContent::Unread if event_type.is_rows() => {

@@ -70,7 +70,8 @@ mod tests {
     #[test]
     fn the_servers_rules_hold() {
         let mut variables = CompressionVariables::new(None);
-        let (switch, level) = ("BINLOG_transaction_compression", "binlog_transaction_compression_level_zstd");
+        let switch = "BINLOG_transaction_compression";
+        let level = "binlog_transaction_compression_level_zstd";
         assert_eq!(variables.set(switch, VariableValue::Text("on"), Rights::ALL), Ok(None));
         assert_eq!(variables.level().map(CompressionLevel::get), Some(3));
         let warning = variables.set(level, VariableValue::Integer(23), Rights::ALL).unwrap().unwrap();

@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut log = Cursor::new(bytes);
         let mut parser = BinlogParser { checksum_length: 0, table_map_event_by_table_id: HashMap::new() };
         parser.check_magic(&mut log)?;
-        let (mut rows, mut values) = (0, 0);
+        let mut rows = 0;
+        let mut values = 0;
         while log.position() < size {
             let (_, data) = parser.next(&mut log)?;
             count(&data, &mut rows, &mut values);

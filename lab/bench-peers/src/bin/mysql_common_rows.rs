@@ -10,7 +10,8 @@ use mysql_common::binlog::{BinlogFile, EventStreamReader};
 fn main() -> io::Result<()> {
     for path in std::env::args().skip(1) {
         let mut file = BinlogFile::new(BinlogVersion::Version4, BufReader::new(File::open(path)?))?;
-        let (mut rows, mut values) = (0, 0);
+        let mut rows = 0;
+        let mut values = 0;
         while let Some(event) = file.next() {
             count(&event?, file.reader_mut(), &mut rows, &mut values)?;
         }

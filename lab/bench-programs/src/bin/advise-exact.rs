@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [_, what, level, workers, path] = args.as_slice() else {
         return Err("usage: advise-exact exact|compress|whole LEVEL WORKERS FILE".into());
     };
-    let (level, workers) = (level.parse::<CompressionLevel>()?, workers.parse()?);
+    let level = level.parse::<CompressionLevel>()?;
+    let workers = workers.parse()?;
     let levels = [level];
     let mut advice = Advice::new(&levels, 1, ServerGeneration::default());
     match what.as_str() {

@@ -44,7 +44,8 @@ fn decode_values(log: &[u8]) -> binlogz_binlog::Result<u64> {
     while let Some(frame) = framing.next_frame(rest)? {
         let frame = frame.verify()?;
         rest = rest.get(frame.bytes().len()..).unwrap_or_default();
-        let (event_type, body) = (frame.event_type(), frame.body());
+        let event_type = frame.event_type();
+        let body = frame.body();
         if event_type == EventType::FORMAT_DESCRIPTION {
             let description = FormatDescription::decode_frame(&frame)?;
             framing = Framing::of(&description);

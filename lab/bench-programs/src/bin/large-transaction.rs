@@ -46,7 +46,9 @@ fn main() -> ExitCode {
 fn run(binlogz: &Path, megabytes: usize) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let path = |name: &str| dir.path().join(name);
-    let (plain, compressed, back) = (path("plain"), path("compressed"), path("back"));
+    let plain = path("plain");
+    let compressed = path("compressed");
+    let back = path("back");
     make(&plain, megabytes)?;
     println!("a transaction of {megabytes} MB, a log of {} bytes", fs::metadata(&plain)?.len());
 
@@ -123,7 +125,8 @@ fn make(path: &Path, megabytes: usize) -> Result<()> {
 
 fn same(expected: &Path, got: &Path) -> Result<()> {
     let [mut expected, mut got] = [BufReader::new(File::open(expected)?), BufReader::new(File::open(got)?)];
-    let (mut one, mut other) = (vec![0; 1 << 20], vec![0; 1 << 20]);
+    let mut one = vec![0; 1 << 20];
+    let mut other = vec![0; 1 << 20];
     loop {
         let count = expected.read(&mut one)?;
         got.read_exact(&mut other[..count])?;

@@ -61,7 +61,8 @@ fn main() -> binlogz_archive::Result<()> {
             manifest.files.iter().for_each(|file| println!("  {}: {}", file.name, file.packed_size));
         }
         let speed = |time: std::time::Duration| size as f64 / 1e6 / time.as_secs_f64();
-        let (pack, unpack) = (speed(packing), speed(unpacking));
+        let pack = speed(packing);
+        let unpack = speed(unpacking);
         println!("{}: {size} -> {packed}, pack {pack:.1} MB/s, unpack {unpack:.1} MB/s", paths.join(" "));
     }
     Ok(())

@@ -41,7 +41,8 @@ fn main() -> Result<(), RelayFailure> {
     let mut args = env::args().skip(1);
     let binlogz = args.next().ok_or("usage: relay-replicas BINLOGZ [REPLICAS [SECONDS [FORM]]]")?;
     let mut number = |default: usize| args.next().map_or(Ok(default), |text| text.parse());
-    let (count, seconds) = (number(1000)?, Duration::from_secs(number(20)? as u64));
+    let count = number(1000)?;
+    let seconds = Duration::from_secs(number(20)? as u64);
     let form = args.next().unwrap_or_else(|| "received".to_owned());
 
     let folder = tempfile::tempdir()?;
@@ -62,7 +63,8 @@ fn main() -> Result<(), RelayFailure> {
     let relay = RelayProcess::start(&binlogz, folder.path(), "kept", &config)?;
     has_all(&relay, &source)?;
     thread::sleep(Duration::from_secs(2));
-    let (empty, threads) = (relay.status("VmRSS:")?, relay.status("Threads:")?);
+    let empty = relay.status("VmRSS:")?;
+    let threads = relay.status("Threads:")?;
     println!("no replica: {:.1} MiB, {threads} threads", empty / 1024.0);
 
     let clients = Arc::new(Clients::new(count, relay.port));
@@ -80,8 +82,10 @@ fn main() -> Result<(), RelayFailure> {
 
     // Everybody's memory is given back after the first pause.
     thread::sleep(Duration::from_secs(3));
-    let (memory, threads) = (relay.status("VmRSS:")?, relay.status("Threads:")?);
-    let (cpu, switches) = (relay.cpu()?, relay.switches()?);
+    let memory = relay.status("VmRSS:")?;
+    let threads = relay.status("Threads:")?;
+    let cpu = relay.cpu()?;
+    let switches = relay.switches()?;
     thread::sleep(seconds);
     let idle = (relay.cpu()? - cpu) / seconds.as_secs_f64();
     let switches = (relay.switches()? - switches) / seconds.as_secs_f64();
@@ -92,7 +96,8 @@ fn main() -> Result<(), RelayFailure> {
         idle * 100.0
     );
 
-    let (cpu, began) = (relay.cpu()?, Instant::now());
+    let cpu = relay.cpu()?;
+    let began = Instant::now();
     let mut delays = Vec::new();
     for _ in 0..PACED {
         write(&source, 1)?;

@@ -71,7 +71,10 @@ fn main() -> Result<(), ArrivalsFailure> {
     let mut args = env::args().skip(1);
     let binlogz = args.next().ok_or("usage: relay-sources BINLOGZ [REAL [SIMULATED [SECONDS [KILLS]]]]")?;
     let mut number = |default: usize| args.next().map_or(Ok(default), |text| text.parse());
-    let (real, simulated, seconds, kills) = (number(8)?.max(3), number(92)?, number(20)?, number(20)?);
+    let real = number(8)?.max(3);
+    let simulated = number(92)?;
+    let seconds = number(20)?;
+    let kills = number(20)?;
     let seconds = Duration::from_secs(seconds as u64);
 
     let folder = tempfile::tempdir()?;
@@ -119,7 +122,8 @@ fn main() -> Result<(), ArrivalsFailure> {
         let before = relay.cpu()?;
         thread::sleep(seconds);
         let idle = (relay.cpu()? - before) * 1000.0 / seconds.as_secs_f64();
-        let (threads, memory) = (relay.status("Threads:")?, relay.status("VmRSS:")? / 1024.0);
+        let threads = relay.status("Threads:")?;
+        let memory = relay.status("VmRSS:")? / 1024.0;
         println!(
             "{count:>7}  {:>7.2}  {:>10.2}  {threads:>7}  {memory:>3.0}  {idle:.1}",
             ready.as_secs_f64(),
@@ -171,7 +175,8 @@ fn main() -> Result<(), ArrivalsFailure> {
         for log in server.binlogs()? {
             let kept =
                 folder.path().join(&dir).join(format!("real{at}")).join(log.file_name().unwrap_or_default());
-            let (original, kept) = (fs::read(&log)?, fs::read(kept)?);
+            let original = fs::read(&log)?;
+            let kept = fs::read(kept)?;
             // The file in use says so in its header's flags, which the relay clears.
             if original.len() != kept.len() || original.get(22..) != kept.get(22..) {
                 return Err(format!("real{at}: {} is not what the source has", log.display()).into());

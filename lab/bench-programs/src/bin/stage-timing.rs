@@ -27,7 +27,8 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let folder = args.next().ok_or("no folder")?;
-    let (mut scale, mut levels) = (1.0, Vec::new());
+    let mut scale = 1.0;
+    let mut levels = Vec::new();
     while let Some(arg) = args.next() {
         let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
         match arg.as_str() {

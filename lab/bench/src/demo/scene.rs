@@ -210,7 +210,8 @@ impl Scene {
     }
 
     pub(super) fn replica_follows_relay(&self) -> Result<()> {
-        let (mariadb, port) = (self.mariadb()?, self.relay_port);
+        let mariadb = self.mariadb()?;
+        let port = self.relay_port;
         say!("\nmariadb> STOP SLAVE; DROP DATABASE shop;    -- it begins again, from the relay's first file");
         say!(
             "mariadb> CHANGE MASTER TO MASTER_PORT={port}, MASTER_LOG_FILE='binlog-u.000001', …; START SLAVE;"
@@ -274,7 +275,8 @@ impl Scene {
 
     /// Puts the deleted row back at the source.
     pub(super) fn undo(&self) -> Result<()> {
-        let (source, log) = (self.source()?, self.log());
+        let source = self.source()?;
+        let log = self.log();
         let chosen = format!("--gtids={}", self.deleted);
         say!("\n$ binlogz undo {chosen} {log} > undo.sql");
         let sql = self.printed(&["undo", &chosen, &log])?;
@@ -301,8 +303,7 @@ impl Scene {
 
     /// Runs binlogz to its end, and returns its output.
     fn printed(&self, arguments: &[&str]) -> Result<Vec<u8>> {
-        let output = self.binlogz(arguments).output();
-        let output = output.map_err(no_binlogz)?;
+        let output = self.binlogz(arguments).output().map_err(no_binlogz)?;
         match output.status.success() {
             true => Ok(output.stdout),
             false => Err(CommandFailure::Line(String::from_utf8_lossy(&output.stderr).trim_end().to_owned())),

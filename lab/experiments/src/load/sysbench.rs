@@ -124,7 +124,8 @@ pub(crate) fn parse(said: &str) -> Option<SysbenchFigures> {
     // "       0.293 |*                                        5", in milliseconds
     for line in said.lines() {
         let Some((value, rest)) = line.split_once('|') else { continue };
-        let (value, count) = (value.trim().parse::<f64>(), rest.split_whitespace().last());
+        let value = value.trim().parse::<f64>();
+        let count = rest.split_whitespace().last();
         if let (Ok(value), Some(Ok(count))) = (value, count.map(str::parse::<f64>)) {
             told.latencies.count((value * 1e6) as u64, count);
         }

@@ -29,7 +29,9 @@ impl RunningReader {
     /// Follows the log from the beginning of a file.
     pub(crate) fn follow(connect: &ConnectOptions, log: &str) -> RunningReader {
         let end = Arc::new(Mutex::new(None));
-        let (connect, log, known) = (connect.clone(), log.to_owned(), Arc::clone(&end));
+        let connect = connect.clone();
+        let log = log.to_owned();
+        let known = Arc::clone(&end);
         RunningReader { thread: thread::spawn(move || count(&connect, log, &known)), end }
     }
 

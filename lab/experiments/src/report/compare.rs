@@ -40,7 +40,8 @@ pub fn compare(one: &Results, other: &Results) -> Section {
     for (experiment, setting, step) in keys {
         for (name, places, figure) in FIGURES {
             let of = |results| Repeats::of(results, experiment, setting, step);
-            let (a, b) = (of(one).median(figure), of(other).median(figure));
+            let a = of(one).median(figure);
+            let b = of(other).median(figure);
             let (Some(a), Some(b)) = (a, b) else { continue };
             let spread = |results| optional(of(results).spread_percent(figure), 1);
             rows.push(vec![

@@ -168,13 +168,15 @@ impl CellRun<'_> {
     /// Says once that a setting or step is left out.
     fn leave_out(&mut self, experiment: &str, what: &str, reason: String) {
         if !self.results.is_refused(experiment, what) {
-            let (experiment, setting) = (experiment.to_owned(), what.to_owned());
+            let experiment = experiment.to_owned();
+            let setting = what.to_owned();
             self.results.refused.push(RefusedSetting { experiment, setting, reason });
         }
     }
 
     fn step(&mut self, setting: &CellSetting, step: &CellStep, repeat: u32) -> Result<StepResult> {
-        let (connect, stopper) = (self.server.connect(), &self.experimenter.stopper);
+        let connect = self.server.connect();
+        let stopper = &self.experimenter.stopper;
         self.session.run("FLUSH BINARY LOGS")?;
         let before = Snapshot::take(&mut self.session, self.server.pid())?;
         let consumer = match step.work {
@@ -189,7 +191,8 @@ impl CellRun<'_> {
             return Err(Error::Load(reason));
         }
         let wire_bytes = consumer.map(|consumer| consumer.end(&mut self.session)).transpose();
-        let (seen, wire_bytes) = (seen?, wire_bytes?);
+        let seen = seen?;
+        let wire_bytes = wire_bytes?;
         let after = Snapshot::take(&mut self.session, self.server.pid())?;
         let mut zstd = Vec::new();
         if step.measured && repeat == 1 {

@@ -61,7 +61,8 @@ pub(crate) fn folders(session: &mut ServerSession, server: &TestedServer) -> Res
     }
     let rows = session.rows("SELECT @@GLOBAL.datadir, @@GLOBAL.log_bin_basename")?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let (data, log) = (Path::new(column(row, 0)), Path::new(column(row, 1)));
+    let data = Path::new(column(row, 0));
+    let log = Path::new(column(row, 1));
     Ok(log.parent().map(|log| [data.to_owned(), log.to_owned()]))
 }
 
@@ -89,8 +90,8 @@ pub(crate) fn watched<T>(
 /// The message for an almost full folder.
 fn nearly_full(folder: &Path) -> Option<String> {
     let system = statvfs(folder).ok()?;
-    let (free, all) =
-        (system.f_bavail as f64 * system.f_frsize as f64, system.f_blocks as f64 * system.f_frsize as f64);
+    let free = system.f_bavail as f64 * system.f_frsize as f64;
+    let all = system.f_blocks as f64 * system.f_frsize as f64;
     (free < LEFT.min(all * LEFT_PART)).then(|| {
         format!(
             "the disk below the server is nearly full: {:.0} MB are free in {}; the load was ended before it was",

@@ -88,7 +88,8 @@ impl Mersenne {
     pub(super) fn triangular(&mut self, low: f64, high: f64, mode: f64) -> f64 {
         let mut u = self.unit();
         let mut c = (mode - low) / (high - low);
-        let (mut low, mut high) = (low, high);
+        let mut low = low;
+        let mut high = high;
         if u > c {
             u = 1.0 - u;
             c = 1.0 - c;

@@ -140,12 +140,14 @@ mod tests {
     fn codes(charset: &str) -> Vec<Vec<u8>> {
         let mut codes: Vec<Vec<u8>> = (0x80..=0xff).map(|byte| vec![byte]).collect();
         codes.extend((0x80..=0xff).flat_map(|lead| (0..=0xff).map(move |trail| vec![lead, trail])));
-        let (third, fourth) = (0x80..=0xff, 0x30..=0x39);
+        let third = 0x80..=0xff;
+        let fourth = 0x30..=0x39;
         match charset {
             "ujis" | "eucjpms" => codes
                 .extend(third.flat_map(|second| (0x80..=0xff).map(move |third| vec![0x8f, second, third]))),
             "gb18030" => codes.extend((0x80..=0xff).flat_map(|first| {
-                let (third, fourth) = (third.clone(), fourth.clone());
+                let third = third.clone();
+                let fourth = fourth.clone();
                 fourth.clone().flat_map(move |second| {
                     let fourth = fourth.clone();
                     third.clone().flat_map(move |third| {

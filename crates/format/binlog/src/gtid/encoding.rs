@@ -103,7 +103,8 @@ impl GtidSet {
 fn decode_intervals(cursor: &mut Cursor<'_>, tsid: Tsid, set: &mut GtidSetCollector) -> Result<()> {
     let mut previous_end = 0;
     for _ in 0..cursor.u64("number of intervals")? {
-        let (start, end) = (cursor.u64("interval start")?, cursor.u64("interval end")?);
+        let start = cursor.u64("interval start")?;
+        let end = cursor.u64("interval end")?;
         if start <= previous_end {
             return Err(Error::invalid(
                 WHAT,

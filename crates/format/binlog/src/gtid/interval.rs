@@ -138,9 +138,11 @@ pub(super) fn contains(list: &[GtidInterval], gno: u64) -> bool {
 /// The numbers that are in both lists.
 pub(super) fn intersect(left: &[GtidInterval], right: &[GtidInterval]) -> Vec<GtidInterval> {
     let mut common = Vec::new();
-    let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
+    let mut left = left.iter().peekable();
+    let mut right = right.iter().peekable();
     while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-        let (start, end) = (a.start.max(b.start), a.end.min(b.end));
+        let start = a.start.max(b.start);
+        let end = a.end.min(b.end);
         if start < end {
             common.push(GtidInterval { start, end });
         }

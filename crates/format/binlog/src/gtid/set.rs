@@ -192,8 +192,8 @@ mod tests {
     impl Random {
         /// Seeded by `SEED`, or by this default. A failing test prints it.
         fn new() -> Self {
-            let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-            let seed = seed.unwrap_or(0x6274_6964).max(1);
+            let seed =
+                std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0x6274_6964).max(1);
             println!("SEED={seed}");
             Random(seed)
         }
@@ -211,7 +211,8 @@ mod tests {
 
     /// A set and its model: few tsids and small numbers, so that intervals touch and overlap.
     fn random_set(random: &mut Random) -> (GtidSet, Model) {
-        let (mut set, mut model) = (GtidSet::new(), Model::new());
+        let mut set = GtidSet::new();
+        let mut model = Model::new();
         for _ in 0..random.below(12) {
             let tail = ["", ":a", ":b"][random.below(3) as usize];
             let tsid: Tsid =

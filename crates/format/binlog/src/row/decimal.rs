@@ -323,7 +323,8 @@ mod tests {
             [(1, 0), (2, 2), (10, 2), (9, 9), (18, 0), (18, 9), (17, 5), (20, 4), (40, 10)]
         {
             let format = DecimalFormat::new(precision, scale).unwrap();
-            let (mut good, mut all) = (0, (Vec::new(), Vec::new()));
+            let mut good = 0;
+            let mut all = (Vec::new(), Vec::new());
             for round in 0..2000 {
                 // Small groups, so that many are numbers.
                 let byte = |_| if round % 2 == 0 { next() as u8 } else { next() as u8 & next() as u8 & 0x83 };

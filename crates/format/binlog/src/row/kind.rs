@@ -176,7 +176,8 @@ impl ColumnKind {
                 ColumnKind::Double
             }
             ColumnType::BIT => {
-                let (odd, whole) = (metadata.u8("odd bits")?, metadata.u8("bytes of bits")?);
+                let odd = metadata.u8("odd bits")?;
+                let whole = metadata.u8("bytes of bits")?;
                 let bits = u16::from(whole) * 8 + u16::from(odd);
                 if odd > 7 || !(1..=BITS_MAX).contains(&bits) {
                     return Err(Error::invalid(WHAT, "bits", bits, "1 to 64, at most 7 beside whole bytes"));
@@ -437,7 +438,8 @@ impl Leap {
 
 /// ENUM, SET or CHAR: the first byte tells which.
 fn string(metadata: &mut Cursor<'_>) -> Result<ColumnKind> {
-    let (type_byte, low) = (metadata.u8("type of a string")?, metadata.u8("length of a string")?);
+    let type_byte = metadata.u8("type of a string")?;
+    let low = metadata.u8("length of a string")?;
     match ColumnType(type_byte) {
         ColumnType::ENUM => Ok(ColumnKind::Enum { size: one_of(low, "size of an enum", &[1, 2], "1 or 2")? }),
         ColumnType::SET => {

@@ -43,9 +43,12 @@ impl OwnedRow {
 impl OwnedImage {
     /// Copies the bytes from the first value to the last; offsets count from there.
     fn new(image: &RowImage<'_, '_>) -> Self {
-        let used = image.spans.iter().filter_map(CellSpan::range);
-        let used = used.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end));
-        let used: Range<u32> = used.unwrap_or_default();
+        let used: Range<u32> = image
+            .spans
+            .iter()
+            .filter_map(CellSpan::range)
+            .reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))
+            .unwrap_or_default();
         OwnedImage {
             spans: image.spans.iter().map(|span| span.moved_back(used.start)).collect(),
             bytes: image.rows.get(used.start as usize..used.end as usize).unwrap_or_default().into(),

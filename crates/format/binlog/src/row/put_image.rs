@@ -85,7 +85,9 @@ mod tests {
             optional_metadata: OptionalMetadata(b""),
         };
         let schema = TableSchema::new(&map, ServerFamily::Unknown).unwrap();
-        let (number, text, json) = (&[1, 2, 3, 4][..], &[b'x'; 280][..], b"\x04\x01".as_slice());
+        let number = &[1, 2, 3, 4][..];
+        let text = &[b'x'; 280][..];
+        let json = b"\x04\x01".as_slice();
         let before = [Some(Value(number)), Some(Value(text)), Some(Null), Some(Value(json))];
         let after = [None, Some(Null), Some(Value(json)), Some(JsonDiffs(b"\0\x01$"))];
         let mut rows = Vec::new();

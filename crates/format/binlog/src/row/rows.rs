@@ -238,7 +238,9 @@ impl<'a> Rows<'_, 'a> {
         if cursor.is_empty() && !(self.first && self.before.is_none()) {
             return Ok(None);
         }
-        let (schema, sizes, rows) = (self.schema, self.sizes, self.rows);
+        let schema = self.schema;
+        let sizes = self.sizes;
+        let rows = self.rows;
         let mut read = |layout: &Option<ImageLayout<'a>>, spans| match layout {
             Some(layout) => layout.read((schema, sizes), rows, &mut cursor, spans),
             None => Ok(()),
@@ -497,7 +499,8 @@ mod tests {
 
     #[test]
     fn differences_are_applied_to_the_before_image() {
-        let (schema, event) = (schema(), partial(PARTIAL));
+        let schema = schema();
+        let event = partial(PARTIAL);
         let mut decoder = RowDecoder::new();
         let mut rows = decoder.rows(&schema, &event).unwrap();
         let row = rows.next_row().unwrap().unwrap();

@@ -317,7 +317,8 @@ impl TableSchemas {
     ///
     /// A map that can't be compiled; more maps in one statement than any has.
     pub fn note(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> Result<Arc<TableSchema>> {
-        let (post_header_length, family) = (lengths.of(EventType::TABLE_MAP), lengths.family());
+        let post_header_length = lengths.of(EventType::TABLE_MAP);
+        let family = lengths.family();
         let table_id = TableMapEvent::decode_table_id(body, post_header_length)?;
         if let Some(entry) = self.tables.get_mut(&table_id)
             && entry.family == family

@@ -144,7 +144,8 @@ impl Date {
         if year > 9999 {
             return None;
         }
-        let (century, of_century) = (two_digits((year / 100) as u8), two_digits((year % 100) as u8));
+        let century = two_digits((year / 100) as u8);
+        let of_century = two_digits((year % 100) as u8);
         Some([century, of_century, two_digits(self.month()), two_digits(self.day())])
     }
 }
@@ -167,7 +168,9 @@ impl Time {
     pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
         let value = ((cursor.u24("time")? << 8) as i32) >> 8;
         let magnitude = value.unsigned_abs();
-        let (hours, minutes, seconds) = (magnitude / 10_000, magnitude / 100 % 100, magnitude % 100);
+        let hours = magnitude / 10_000;
+        let minutes = magnitude / 100 % 100;
+        let seconds = magnitude % 100;
         if minutes > 59 || seconds > 59 {
             return Err(Error::invalid("row value", "time", value, "hhmmss"));
         }
@@ -244,9 +247,14 @@ impl DateTime {
     /// Reads the eight bytes that DATETIME had before 5.6.4: YYYYMMDDhhmmss as a number.
     pub(crate) fn decode_old(cursor: &mut Cursor<'_>) -> Result<Self> {
         let value = cursor.u64("datetime")?;
-        let (date, time) = (value / 1_000_000, value % 1_000_000);
-        let (hours, minutes, seconds) = (time / 10_000, time / 100 % 100, time % 100);
-        let (year, month, day) = (date / 10_000, date / 100 % 100, date % 100);
+        let date = value / 1_000_000;
+        let time = value % 1_000_000;
+        let hours = time / 10_000;
+        let minutes = time / 100 % 100;
+        let seconds = time % 100;
+        let year = date / 10_000;
+        let month = date / 100 % 100;
+        let day = date % 100;
         if year > 9999 || month > 12 || day > 31 || hours > 31 || minutes > 63 || seconds > 63 {
             return Err(Error::invalid("row value", "datetime", value, "YYYYMMDDhhmmss"));
         }

@@ -86,7 +86,8 @@ pub const EIGHT_DIGITS_MAX: u32 = 99_999_999;
 #[inline]
 pub fn eight_digits(value: u32) -> [u8; 8] {
     debug_assert!(value <= EIGHT_DIGITS_MAX, "eight digits hold it");
-    let (high, low) = (u64::from(value / 10_000), u64::from(value % 10_000));
+    let high = u64::from(value / 10_000);
+    let low = u64::from(value % 10_000);
     let fours = high | low << 32;
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
@@ -117,7 +118,9 @@ fn digit_count(value: u32) -> usize {
 /// Indexed by the number's highest bit: added to the number, it puts the count of digits in the upper half.
 const DIGIT_COUNTS: [u64; 32] = {
     let mut counts = [0; 32];
-    let (mut smallest, mut digits, mut limit) = (1, 1, 10);
+    let mut smallest = 1;
+    let mut digits = 1;
+    let mut limit = 10;
     let mut rest = counts.as_mut_slice();
     while let Some((count, others)) = rest.split_first_mut() {
         if limit <= smallest {

@@ -199,7 +199,8 @@ impl TableHistory {
         if let Some(turn) = taking.filter_map(|(turn, _)| is_later(*turn)).next() {
             return Err(NoTableWay::UnknownBefore(turn));
         }
-        let (mut there, mut gone) = (Vec::new(), Vec::new());
+        let mut there = Vec::new();
+        let mut gone = Vec::new();
         for name in self.names.keys().filter(|(own, _)| *own == database) {
             let spelled = self.spellings.get(name).and_then(|spelled| spelled.iter().next()).unwrap_or(name);
             match self.version_at(place, name) {
@@ -280,8 +281,11 @@ impl TableHistory {
         };
         let Some(mut id) = version else {
             let periods = self.names.get(name).into_iter().flatten();
-            let made = periods.filter(|(_, version)| version.is_some()).filter_map(|(by, _)| turn((*by)?));
-            let made = made.into_iter().find(|turn| turn.place > place);
+            let made = periods
+                .filter(|(_, version)| version.is_some())
+                .filter_map(|(by, _)| turn((*by)?))
+                .into_iter()
+                .find(|turn| turn.place > place);
             return Err(made.map_or(NoTableWay::NotTold, NoTableWay::MadeBy));
         };
         let mut versions = Vec::new();

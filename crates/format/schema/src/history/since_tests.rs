@@ -139,10 +139,8 @@ fn a_column_that_was_defined_again_keeps_its_values_if_nothing_but_words_changed
         ("ENUM('a','b')", "ENUM('b','a')", "enum('b','a')", false),
         ("INT AS (1)", "INT", "int DEFAULT NULL", false),
     ] {
-        let (create, again) = (
-            format!("CREATE TABLE t (id INT, c {then}, PRIMARY KEY (id))"),
-            format!("ALTER TABLE t MODIFY c {again}"),
-        );
+        let create = format!("CREATE TABLE t (id INT, c {then}, PRIMARY KEY (id))");
+        let again = format!("ALTER TABLE t MODIFY c {again}");
         let found =
             way(&[&create, &again], &format!("CREATE TABLE t (id int NOT NULL, c {now}, PRIMARY KEY (id))"));
         assert_eq!(!found.contains("changed by"), keeps, "{then}, {again}: {found}");
@@ -151,8 +149,8 @@ fn a_column_that_was_defined_again_keeps_its_values_if_nothing_but_words_changed
     for (then, again, expected) in
         [("INT", "INT NOT NULL", "changed by"), ("INT NOT NULL", "INT", "unknown before")]
     {
-        let (create, again) =
-            (format!("CREATE TABLE t (c {then})"), format!("ALTER TABLE t MODIFY c {again}"));
+        let create = format!("CREATE TABLE t (c {then})");
+        let again = format!("ALTER TABLE t MODIFY c {again}");
         let now = again.replace("ALTER TABLE t MODIFY", "CREATE TABLE t (");
         let found = way(&[&create, &again], &format!("{now})"));
         assert!(found.contains(expected), "{found}");

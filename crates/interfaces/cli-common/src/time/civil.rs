@@ -23,9 +23,13 @@ const MAXIMA: [u32; FIELDS] = [9999, 12, 31, 23, 59, 59];
 pub(super) fn civil(text: &str) -> Result<(DateTime, i64), NoTime> {
     let (fields, fraction) = fields(text).ok_or(NoTime::Text)?;
     let field = |index: usize| fields.get(index).copied().unwrap_or(0);
-    let (year, month, day) = (field(0), field(1), field(2));
-    let date = Date::new(year as i16, month as i8, day as i8).ok().filter(|_| year > 0);
-    let date = date.ok_or(NoTime::Date { year, month, day })?;
+    let year = field(0);
+    let month = field(1);
+    let day = field(2);
+    let date = Date::new(year as i16, month as i8, day as i8)
+        .ok()
+        .filter(|_| year > 0)
+        .ok_or(NoTime::Date { year, month, day })?;
     let time = date.at(field(HOUR) as i8, field(HOUR + 1) as i8, field(HOUR + 2) as i8, 0);
     Ok((time, microseconds(fraction)?))
 }

@@ -38,10 +38,11 @@ pub(super) fn described() -> Command {
 fn with_reporting(command: Command) -> Command {
     let names: Vec<_> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let reporting = ReportingArgs::augment_args(Command::new("reporting"));
-    let lacking = reporting
+    let lacking: Vec<_> = reporting
         .get_arguments()
-        .filter(|option| command.get_arguments().all(|known| known.get_id() != option.get_id()));
-    let lacking: Vec<_> = lacking.map(|option| option.clone().global(false)).collect();
+        .filter(|option| command.get_arguments().all(|known| known.get_id() != option.get_id()))
+        .map(|option| option.clone().global(false))
+        .collect();
     let complete = command.args(lacking);
     names.into_iter().fold(complete, |command, name| command.mut_subcommand(name, with_reporting))
 }
@@ -81,7 +82,8 @@ mod tests {
 
     #[test]
     fn lists_describe_them_as_their_own_help_does() {
-        let (stubs, all) = (Cli::command(), described());
+        let stubs = Cli::command();
+        let all = described();
         for name in ["sql", "export", "bench", "demo"] {
             let [stub, described] =
                 [&stubs, &all].map(|all| below(all, &[name]).get_about().map(ToString::to_string));

@@ -40,7 +40,8 @@ pub(crate) fn grouped(command: Command) -> Command {
 
 fn listed(group: &CommandGroup, command: &Command, width: usize) -> String {
     let longest = GROUPS.iter().flat_map(|group| group.commands).map(|name| name.len()).max().unwrap_or(0);
-    let (header, literal) = (command.get_styles().get_header(), command.get_styles().get_literal());
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
     let mut lines = vec![format!("{header}{}:{header:#}", group.purpose)];
     let known = group.commands.iter().filter_map(|name| Some((*name, about(command, name)?)));
     for (name, about) in known {

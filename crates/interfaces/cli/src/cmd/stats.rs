@@ -99,7 +99,8 @@ impl StatsCommand {
         let top = usize::from(self.top.unwrap_or(TOP));
         let filter = Arc::new(self.filter.filter());
         let mut figures = Figures::new(top);
-        let (mut exit, mut counted) = (Exit::Done, 0);
+        let mut exit = Exit::Done;
+        let mut counted = 0;
         for (log, number) in self.files.iter().zip(1..) {
             match self.count(log, (number, self.files.len()), keyring.as_ref(), (top, &filter)) {
                 Ok((file, RunSummary { read, unread })) => {
@@ -139,7 +140,8 @@ impl StatsCommand {
         let progress = WorkProgress::of(log, size, number);
         let input = progress.watch(input);
         let mut file = FileStats::new(top).filtered(filter);
-        let (values, workers) = (self.values, workers(self.jobs));
+        let values = self.values;
+        let workers = workers(self.jobs);
         let ran = events::run(
             input,
             workers,
@@ -150,8 +152,8 @@ impl StatsCommand {
                 Ok(())
             },
             &mut |bytes| progress.at(bytes),
-        );
-        let ran = ran.map_err(|error| CommandFailure::reading(log, &error))?;
+        )
+        .map_err(|error| CommandFailure::reading(log, &error))?;
         if let Some(cut) = ran.read.cut {
             warn_cut(log, cut, "; they are left out");
         }

@@ -123,8 +123,8 @@ impl Prompt<'_> {
     fn show(&self, names: [&str; 2], columns: [Vec<String>; 2]) -> Result<(), Error> {
         let fields = names.map(|name| Field::new(name, DataType::Utf8, false));
         let columns = columns.map(|texts| -> ArrayRef { Arc::new(StringArray::from(texts)) });
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns.to_vec());
-        let batch = batch.map_err(|error| Error::Sql(error.to_string()))?;
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns.to_vec())
+            .map_err(|error| Error::Sql(error.to_string()))?;
         let mut printer = self.printer(io::stdout());
         printer.begin(&batch.schema())?;
         printer.batch(&batch)?;

@@ -82,8 +82,8 @@ impl Catalog {
             ("events", Arc::new(EventsTable), &by_log),
         ];
         for (name, reader, division) in readers {
-            let table = LogTable::new(Arc::clone(logs), reader, WantedLogs::default(), workers);
-            let table = table.divided(division.clone());
+            let table = LogTable::new(Arc::clone(logs), reader, WantedLogs::default(), workers)
+                .divided(division.clone());
             of_logs.register_table(name.to_owned(), Arc::new(table))?;
         }
         let found = FoundTables {

@@ -104,8 +104,9 @@ impl FreshTransactions {
     ) -> Result<()> {
         let _pass = logs.pass(|_| true);
         for index in 0..logs.len() {
-            let input = logs.open(index, &mut |run| self.may_be_in(run));
-            let input = input.map_err(|error| Error::Log(error.to_string()))?;
+            let input = logs
+                .open(index, &mut |run| self.may_be_in(run))
+                .map_err(|error| Error::Log(error.to_string()))?;
             let mut log = Log { name: logs.name(index), ..Log::default() };
             let mut trouble = None;
             let ran = every.read(input, logs, (index, logs.name(index)), workers, &mut |part| {
@@ -320,7 +321,7 @@ fn filtered(batch: RecordBatch, mask: Vec<bool>) -> Result<Option<RecordBatch>> 
     if mask.iter().all(|is_in| *is_in) {
         return Ok((batch.num_rows() > 0).then_some(batch));
     }
-    let batch = filter_record_batch(&batch, &BooleanArray::from(mask));
-    let batch = batch.map_err(|error| Error::Target(error.to_string()))?;
+    let batch = filter_record_batch(&batch, &BooleanArray::from(mask))
+        .map_err(|error| Error::Target(error.to_string()))?;
     Ok((batch.num_rows() > 0).then_some(batch))
 }

@@ -107,7 +107,8 @@ impl RunHistory {
         if let Some(recorded) = self.recorded.as_ref().filter(|recorded| recorded.run == run)
             && recorded.manifest != hash
         {
-            let (expected, record) = (&recorded.manifest, &self.recorded_at);
+            let expected = &recorded.manifest;
+            let record = &self.recorded_at;
             return bad(format!("the SHA-256 of the file is {hash}, expected {expected}, as {record} says"));
         }
         self.tables.extend(manifest.data_sets.clone());

@@ -142,7 +142,8 @@ pub(super) fn checked(bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let digits = bytes.strip_suffix(CHECKSUM_END).and_then(|rest| rest.split_last_chunk::<CHECKSUM_DIGITS>());
     let Some((rest, digits)) = digits else { return Ok(None) };
     let Some(lines) = rest.strip_suffix(CHECKSUM_BEGIN) else { return Ok(None) };
-    let (found, expected) = (sha256(lines), String::from_utf8_lossy(digits));
+    let found = sha256(lines);
+    let expected = String::from_utf8_lossy(digits);
     if found != expected {
         return Err(format!(
             "the SHA-256 of its lines is {found}, expected {expected}, as its last line says"

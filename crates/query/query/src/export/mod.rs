@@ -279,9 +279,10 @@ impl Exporter<'_> {
             let mut tables = self.tables.iter();
             self.tables.is_empty() || tables.any(|(schema, name)| schema == database && name == table)
         };
-        let found = user::tables(logs, self.export.jobs, &may_be_in, &has_table);
-        let found = found.map_err(|error| Error::Log(error.to_string()))?;
-        let (mut every, mut sets) = (fresh.tables(), Vec::new());
+        let found = user::tables(logs, self.export.jobs, &may_be_in, &has_table)
+            .map_err(|error| Error::Log(error.to_string()))?;
+        let mut every = fresh.tables();
+        let mut sets = Vec::new();
         for ((database, table), mut columns) in found {
             let folder = names::data_set(&database, &table);
             // A table's newest file has all columns that the table ever had.

@@ -160,7 +160,9 @@ impl Writers {
 
     /// Adds a data set; `keys` are the columns of a table's primary key.
     pub(super) fn add(&mut self, path: String, schema: &SchemaRef, keys: &[String]) -> usize {
-        let (schema, keys, tried) = (Arc::clone(schema), keys.to_vec(), Mutex::default());
+        let schema = Arc::clone(schema);
+        let keys = keys.to_vec();
+        let tried = Mutex::default();
         self.sets.push(Set { path, schema, keys, begun: 0, tried });
         self.sets.len() - 1
     }
@@ -185,8 +187,9 @@ impl Writers {
 
     /// The partition of a day since 1970, as Hive names it.
     fn folder_of(&self, day: Option<i64>) -> String {
-        let date = day.and_then(|day| Date32Type::to_naive_date_opt(i32::try_from(day).ok()?));
-        let date = date.map(|date| date.to_string());
+        let date = day
+            .and_then(|day| Date32Type::to_naive_date_opt(i32::try_from(day).ok()?))
+            .map(|date| date.to_string());
         let date = date.as_deref().unwrap_or(NO_TIME);
         match self.partition {
             Partition::Month if date != NO_TIME => {
@@ -251,7 +254,8 @@ impl Writers {
         }
         let open = self.open.iter_mut().filter(|(_, open)| open.file.is_some());
         let Some((key, oldest)) = open.min_by_key(|(_, open)| open.used) else { return Ok(()) };
-        let (key, file) = (key.clone(), oldest.file.take());
+        let key = key.clone();
+        let file = oldest.file.take();
         self.files_open -= 1;
         self.files.extend(file.map(|file| file.close(self.jobs)).transpose()?);
         self.count_memory(&key);
@@ -291,10 +295,13 @@ impl Writers {
             };
             ends.push((key.0, file, open.waiting));
         }
-        let (sets, level, jobs) = (&self.sets, self.level, self.jobs);
+        let sets = &self.sets;
+        let level = self.level;
+        let jobs = self.jobs;
         let end =
             |(set, file, waiting): (usize, UnendedFile, WaitingRows), jobs| -> Result<Option<WrittenFile>> {
-                let (rows, batches) = (waiting.rows(), waiting.batches);
+                let rows = waiting.rows();
+                let batches = waiting.batches;
                 let mut file = match (file, sets.get(set)) {
                     (UnendedFile::Begun(file), _) => *file,
                     (UnendedFile::New((place, file)), Some(set)) if rows > 0 => ExportFile::create(

@@ -28,7 +28,8 @@ pub(crate) struct Divisions {
 impl Divisions {
     /// Divides logs into partitions of about this size.
     pub(crate) fn new(logs: &Logs, partition_size: u64) -> Result<Self, Error> {
-        let (mut parts, mut whole) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
+        let mut whole = Vec::new();
         for index in 0..logs.len() {
             let log = whole_log(logs, index)?;
             divide(&log, partition_size.max(PART_SIZE_MIN), &mut parts)?;
@@ -53,8 +54,11 @@ impl Division {
 
     /// The pieces as rows.
     pub(crate) fn source(&self) -> Result<Arc<dyn ExecutionPlan>> {
-        let partitions = self.partitions.iter().map(|pieces| Ok(vec![ReadPiece::rows(pieces)?]));
-        let partitions = partitions.collect::<Result<Vec<_>>>()?;
+        let partitions = self
+            .partitions
+            .iter()
+            .map(|pieces| Ok(vec![ReadPiece::rows(pieces)?]))
+            .collect::<Result<Vec<_>>>()?;
         Ok(MemorySourceConfig::try_new_exec(&partitions, ReadPiece::schema(), None)?)
     }
 }

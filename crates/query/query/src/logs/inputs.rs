@@ -218,11 +218,13 @@ impl Logs {
             return Err(Error::Log("standard input: named more than once".to_owned()));
         }
         let paths = input::expand(paths).map_err(|error| Error::Log(error.to_string()))?;
-        let logs = paths.into_iter().map(|path| {
-            let shown = path.display().to_string();
-            Log::new(path).map_err(|error| Error::Log(format!("{shown}: {error}")))
-        });
-        let logs = logs.collect::<Result<_>>()?;
+        let logs = paths
+            .into_iter()
+            .map(|path| {
+                let shown = path.display().to_string();
+                Log::new(path).map_err(|error| Error::Log(format!("{shown}: {error}")))
+            })
+            .collect::<Result<_>>()?;
         let keyring = keyring.map(Arc::new);
         Ok(Logs { logs, keyring, warn: Box::new(warn), ..Logs::default() })
     }
@@ -260,8 +262,10 @@ impl Logs {
         let keyring = site.keyring.clone();
         let warn = move |line: &str| site.tell(line);
         // These are parts of logs: the statements of all of them were looked at where the query was planned.
-        let tables = schema.as_ref().map(|schema| TablesOfLogs::forward(Some(schema.file.clone())));
-        let tables = tables.map_or_else(OnceLock::new, |tables| OnceLock::from(Ok(tables)));
+        let tables = schema
+            .as_ref()
+            .map(|schema| TablesOfLogs::forward(Some(schema.file.clone())))
+            .map_or_else(OnceLock::new, |tables| OnceLock::from(Ok(tables)));
         Ok(Logs {
             logs,
             keyring,
@@ -605,7 +609,8 @@ impl Logs {
     fn ended_cut(&self, index: usize, cut: CutEvent) {
         if self.warned.lock().insert(index) {
             let path = self.logs.get(index).map_or("", |log| &log.path);
-            let (offset, size) = (cut.offset, cut.size);
+            let offset = cut.offset;
+            let size = cut.size;
             (self.warn)(&format!(
                 "{path} at {offset}: the log is in use and ends inside an event, of which {size} bytes are there; they \
                  are left out"

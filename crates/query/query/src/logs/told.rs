@@ -94,8 +94,10 @@ impl Logs {
 
     /// Whether these logs continue one another.
     fn check_order(&self, logs: &[usize]) -> Result<(), LogError> {
-        let facts = logs.iter().map(|index| self.facts(*index, FactsUpTo::FirstTransaction));
-        let mut facts = facts.collect::<Result<Vec<_>, _>>()?;
+        let mut facts = logs
+            .iter()
+            .map(|index| self.facts(*index, FactsUpTo::FirstTransaction))
+            .collect::<Result<Vec<_>, _>>()?;
         let whole = &mut |place: usize| {
             let index = logs.get(place).copied().unwrap_or_default();
             self.facts(index, FactsUpTo::End).map_err(OrderError)

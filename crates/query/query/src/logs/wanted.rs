@@ -247,7 +247,8 @@ impl WantedLogs {
         if one(&self.databases) != Some(1) || one(&self.tables) != Some(1) {
             return None;
         }
-        let (database, table) = (self.databases.as_ref()?.first()?, self.tables.as_ref()?.first()?);
+        let database = self.databases.as_ref()?.first()?;
+        let table = self.tables.as_ref()?.first()?;
         // Names that are no UTF-8 are not known as they are.
         let is_known = |name: &str| !name.contains(char::REPLACEMENT_CHARACTER);
         (is_known(database) && is_known(table)).then_some((database, table))

@@ -167,8 +167,9 @@ impl QueryEngine {
         };
         let (context, catalog) = make().map_err(|error| Error::of(&error, options.memory))?;
         let state = context.state();
-        let (scalar, aggregate, window) =
-            (state.scalar_functions(), state.aggregate_functions(), state.window_functions());
+        let scalar = state.scalar_functions();
+        let aggregate = state.aggregate_functions();
+        let window = state.window_functions();
         let functions = scalar.keys().chain(aggregate.keys()).chain(window.keys()).cloned();
         let names = Names::new(catalog, functions.collect());
         let runtime = Builder::new_multi_thread()
@@ -212,7 +213,8 @@ impl QueryEngine {
             let mut stop = stop;
             stop.as_mut().enable();
             // Planning may read logs, and not look up from that: it is left alone when it is to stop.
-            let (context, names) = (self.context.clone(), self.names.clone());
+            let context = self.context.clone();
+            let names = self.names.clone();
             let planned = self.runtime.spawn(async move {
                 names.check(&context.state(), &statement.parsed)?;
                 let plan = context.state().statement_to_plan(statement.parsed).await?;
@@ -254,8 +256,10 @@ impl QueryEngine {
     /// A statement that is wrong, logs that can't be read.
     pub fn plan(&self, statement: ReadStatement) -> Result<LogicalPlan> {
         let state = self.context.state();
-        let plan = self.names.check(&state, &statement.parsed);
-        let plan = plan.and_then(|()| self.runtime.block_on(state.statement_to_plan(statement.parsed)));
+        let plan = self
+            .names
+            .check(&state, &statement.parsed)
+            .and_then(|()| self.runtime.block_on(state.statement_to_plan(statement.parsed)));
         plan.and_then(|plan| state.optimize(&plan)).map_err(|error| Error::of(&error, self.memory))
     }
 

@@ -137,7 +137,8 @@ impl Queries {
             )));
         }
         let sql = sql.to_owned();
-        let (context, memory) = (held(&self.context).clone(), self.memory);
+        let context = held(&self.context).clone();
+        let memory = self.memory;
         let known: Names = held(&self.names).clone();
         // Parsing too, on a stack that has room for it.
         let planned = self.threads.spawn(async move {
@@ -155,11 +156,13 @@ impl Queries {
             StatementOrigin::Queries.check(&plan).map_err(failed)?;
             let mut types = statements::types(&plan).map_err(failed)?;
             // In the order in which they are written; a statement may name one that its plan has no use for.
-            let parameters = names.into_iter().map(|name| {
-                let kind = types.remove(&name).flatten();
-                (name, kind)
-            });
-            let parameters = parameters.collect();
+            let parameters = names
+                .into_iter()
+                .map(|name| {
+                    let kind = types.remove(&name).flatten();
+                    (name, kind)
+                })
+                .collect();
             Ok(Query { parameters, schema: columns(&plan, &context), plan: shared(plan) })
         });
         Task(planned).join().await?
@@ -178,7 +181,8 @@ impl Queries {
         patience: Duration,
         kept: impl Send + 'static,
     ) -> Result<QueryRows> {
-        let (context, memory) = (held(&self.context).clone(), self.memory);
+        let context = held(&self.context).clone();
+        let memory = self.memory;
         let failed = move |error: DataFusionError| Error::of(&error, memory);
         let values = values.clone();
         let started = self.threads.spawn(async move {
@@ -278,9 +282,13 @@ impl Stream for QueryRows {
 
 /// Rows in the columns that the client was given before.
 fn conformed(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| strict(column, field.data_type()));
-    let columns = columns.collect::<std::result::Result<_, _>>().map_err(|error| Error::of(&error, 0))?;
+    let columns = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(column, field)| strict(column, field.data_type()))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| Error::of(&error, 0))?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let conformed = RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options);
     conformed.map_err(|error| Error::Sql(error.to_string()))

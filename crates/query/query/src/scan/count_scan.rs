@@ -66,8 +66,8 @@ impl CountedRows {
         if scan.limit.is_some() || !scan.wanted.is_of_tables() {
             return None;
         }
-        let columns = scan.outputs.iter().map(|output| scan.reader.counted(*output));
-        let columns = columns.collect::<Option<_>>()?;
+        let columns =
+            scan.outputs.iter().map(|output| scan.reader.counted(*output)).collect::<Option<_>>()?;
         let counts = schema.fields().iter().skip(group_by.len());
         let are_counts = counts.clone().all(|field| *field.data_type() == DataType::Int64);
         let is_known = scan.reader.is_of_rows() && are_counts && counts.count() == arguments.len();
@@ -101,8 +101,8 @@ impl CountedRows {
         for arguments in &self.arguments {
             let arguments = arguments.iter().map(&evaluated).collect::<Result<Vec<_>>>()?;
             let is_counted = |row: usize| arguments.iter().all(|argument| argument.is_valid(row));
-            let counts = rows.values().iter().enumerate();
-            let counts = counts.map(|(row, count)| if is_counted(row) { *count } else { 0 });
+            let counts =
+                rows.values().iter().enumerate().map(|(row, count)| if is_counted(row) { *count } else { 0 });
             columns.push(Arc::new(counts.collect::<Int64Array>()));
         }
         batch_of(&self.schema, columns, length)
@@ -117,7 +117,9 @@ impl CountedRows {
     ) -> Result<TableRowCounts> {
         let ScanPlan { logs, wanted, workers, .. } = &self.scan;
         let mut told = TableRowCounts::default();
-        let (mut blocks_told, mut blocks_read, mut blocks_skipped) = (0, 0, 0);
+        let mut blocks_told = 0;
+        let mut blocks_read = 0;
+        let mut blocks_skipped = 0;
         let (input, is_whole) = logs.open_parts(index, &mut |run| {
             let blocks = run.block_count();
             if !wanted.may_be_in(run, true, logs) {
@@ -139,8 +141,8 @@ impl CountedRows {
         counted.add(blocks_told);
         counts.blocks_read.add(blocks_read);
         counts.blocks_skipped.add(blocks_skipped);
-        let ran = told.read(input, *workers);
-        let mut ran = ran.map_err(|error| DataFusionError::from(logs.error(index, &error)))?;
+        let mut ran =
+            told.read(input, *workers).map_err(|error| DataFusionError::from(logs.error(index, &error)))?;
         ran.unread.retain(|unread| {
             let has_name =
                 |(database, table): (&str, &str)| wanted.has_name(database.as_bytes(), table.as_bytes());
@@ -244,7 +246,8 @@ impl ExecutionPlan for CountScan {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema(), BATCHES_WAITING);
-        let (counted, rows) = (self.counted.clone(), stream.tx());
+        let counted = self.counted.clone();
+        let rows = stream.tx();
         let counts = Counts::new(&self.metrics, partition);
         let told = MetricBuilder::new(&self.metrics).counter("blocks_told", partition);
         stream.spawn_blocking(move || {

@@ -99,7 +99,8 @@ impl ExecutionPlan for LogScan {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema(), BATCHES_WAITING);
-        let (scan, rows) = (self.scan.clone(), stream.tx());
+        let scan = self.scan.clone();
+        let rows = stream.tx();
         let counts = Counts::new(&self.metrics, partition);
         stream.spawn_blocking(move || scan.run(&rows, &counts));
         Ok(stream.build())
@@ -199,8 +200,11 @@ impl ScanPlan {
 
     /// This scan with the outputs of a projection; `None`: the projection computes something.
     pub(crate) fn projected(&self, projection: &ProjectionExec) -> Option<ScanPlan> {
-        let outputs = projection.expr().iter().map(|named| self.output(named.expr.as_ref()));
-        let outputs = outputs.collect::<Option<Vec<_>>>()?;
+        let outputs = projection
+            .expr()
+            .iter()
+            .map(|named| self.output(named.expr.as_ref()))
+            .collect::<Option<Vec<_>>>()?;
         Some(ScanPlan { outputs, schema: projection.schema(), ..self.clone() })
     }
 

@@ -94,7 +94,9 @@ impl ExecutionPlan for PieceScan {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema(), BATCHES_WAITING);
         let pieces = self.pieces.execute(partition, context)?;
-        let (scan, site, rows) = (self.scan.clone(), Arc::clone(&self.site), stream.tx());
+        let scan = self.scan.clone();
+        let site = Arc::clone(&self.site);
+        let rows = stream.tx();
         let counts = Counts::new(&self.metrics, partition);
         stream.spawn(async move {
             let batches: Vec<_> = pieces.try_collect().await?;
@@ -108,7 +110,8 @@ impl ExecutionPlan for PieceScan {
                     pieces.iter().for_each(ReadPiece::forget);
                 }
                 let shown: Vec<_> = pieces.iter().map(ReadPiece::shown).collect();
-                let (count, seconds) = (counts.rows(), began.elapsed().as_secs_f64());
+                let count = counts.rows();
+                let seconds = began.elapsed().as_secs_f64();
                 site.tell(&format!("read {count} rows in {seconds:.3} s from {}", shown.join(", ")));
                 read
             };
@@ -124,7 +127,8 @@ impl ExecutionPlan for PieceScan {
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         let scan = self.scan.projected(projection);
-        let (pieces, site) = (&self.pieces, &self.site);
+        let pieces = &self.pieces;
+        let site = &self.site;
         Ok(scan.map(|scan| Arc::new(PieceScan::new(scan, Arc::clone(pieces), Arc::clone(site))) as _))
     }
 

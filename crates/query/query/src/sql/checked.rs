@@ -148,8 +148,10 @@ impl WidenedOperation {
 
 /// How integers are computed; `None`: they are none, or the operation can't go beyond them.
 fn widened(left: Option<DataType>, op: Operator, right: Option<DataType>) -> Option<WidenedOperation> {
-    let (left, right) = (left?, right?);
-    let (bits, other_bits) = (value_bits(&left)?, value_bits(&right)?);
+    let left = left?;
+    let right = right?;
+    let bits = value_bits(&left)?;
+    let other_bits = value_bits(&right)?;
     // Without the sign.
     let needed = match op {
         Operator::Plus | Operator::Minus => bits.max(other_bits) + 1,

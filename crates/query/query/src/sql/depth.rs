@@ -58,7 +58,8 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         ));
     }
     let mut levels = vec![Level::default()];
-    let (mut count, mut steps) = (0, 0);
+    let mut count = 0;
+    let mut steps = 0;
     let mut before: Option<&Token> = None;
     for TokenWithSpan { token, .. } in tokens {
         if matches!(token, Token::Whitespace(_) | Token::EOF) {
@@ -303,7 +304,8 @@ fn types_in(text: &str) -> usize {
     if !TYPES.contains(&name.to_ascii_lowercase().as_str()) {
         return 0;
     }
-    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
     for byte in text.bytes() {
         match byte {
             b'(' | b'<' | b'[' => depth += 1,

@@ -27,7 +27,8 @@ pub fn all() -> [ScalarUDF; 3] {
 
 fn gtid_in(args: &[ColumnarValue]) -> Result<ColumnarValue> {
     let [sets, gtids] = arrays(args)?;
-    let (sets, gtids) = (sets.as_string::<i32>(), gtids.as_string::<i32>());
+    let sets = sets.as_string::<i32>();
+    let gtids = gtids.as_string::<i32>();
     let mut last: Option<(&str, GtidSet)> = None;
     let mut found = Vec::with_capacity(gtids.len());
     for (set, gtid) in sets.iter().zip(gtids) {

@@ -44,8 +44,8 @@ pub fn statements(sql: &str) -> Result<Vec<ReadStatement>> {
         let mut tokens = tokens.to_vec();
         let parameters = name_parameters(&mut tokens);
         let parser = DFParserBuilder::new(tokens).build();
-        let parsed = parser.and_then(|mut parser| parser.parse_statements());
-        let parsed = parsed.map_err(|error| Error::of(&error, 0))?;
+        let parsed =
+            parser.and_then(|mut parser| parser.parse_statements()).map_err(|error| Error::of(&error, 0))?;
         statements.extend(parsed.into_iter().map(|parsed| ReadStatement {
             parsed,
             parameters: parameters.clone(),

@@ -74,12 +74,14 @@ pub(super) fn batch_of(
     schema: &SchemaRef,
     rows: usize,
 ) -> Result<RecordBatch, Error> {
-    let arrays = columns.iter_mut().map(|column| match &mut column.target {
-        ValueTarget::Plain(builder) => Ok(builder.finish()),
-        ValueTarget::Image(image) => image.finish().map_err(arrow_error),
-        ValueTarget::Field(values, _) => Ok(values.finish()),
-    });
-    let arrays = arrays.collect::<Result<Vec<_>, Error>>()?;
+    let arrays = columns
+        .iter_mut()
+        .map(|column| match &mut column.target {
+            ValueTarget::Plain(builder) => Ok(builder.finish()),
+            ValueTarget::Image(image) => image.finish().map_err(arrow_error),
+            ValueTarget::Field(values, _) => Ok(values.finish()),
+        })
+        .collect::<Result<Vec<_>, Error>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(arrow_error)
 }

@@ -163,12 +163,15 @@ impl<'a> EndingColumns<'a> {
             }
         }
         let count = tails.len();
-        let words = tails.iter().zip(1..).map(|(tail, number)| match tail.has_ended {
-            true => self.ending(tail).map(Some),
-            false if is_open && number == count => Ok(None),
-            false => Ok(Some(NOT_CERTAIN)),
-        });
-        let words = words.collect::<Result<Vec<_>, Error>>()?;
+        let words = tails
+            .iter()
+            .zip(1..)
+            .map(|(tail, number)| match tail.has_ended {
+                true => self.ending(tail).map(Some),
+                false if is_open && number == count => Ok(None),
+                false => Ok(Some(NOT_CERTAIN)),
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
         if is_open && let Some(last) = tails.pop() {
             self.open = Some((log, last));
         }

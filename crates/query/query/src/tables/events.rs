@@ -69,8 +69,11 @@ impl TableReader for EventsTable {
     fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
         let ReadJob { log, outputs, schema, workers, .. } = job;
         let new_worker = || {
-            let columns = outputs.iter().filter_map(|output| COLUMNS.get(output.column()));
-            let columns = columns.map(|&(_, kind, source)| (source, kind.builder())).collect();
+            let columns = outputs
+                .iter()
+                .filter_map(|output| COLUMNS.get(output.column()))
+                .map(|&(_, kind, source)| (source, kind.builder()))
+                .collect();
             Ok(Worker {
                 log,
                 schema: Arc::clone(schema),

@@ -120,7 +120,8 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn batch(&mut self, batch: &mut EventBatch<'_>) -> (TransactionsPart, Vec<(usize, RecordBatch)>) {
-        let (mut part, mut made) = (TransactionsPart::of(batch), Vec::new());
+        let mut part = TransactionsPart::of(batch);
+        let mut made = Vec::new();
         if let Err(error) = self.events(batch, &mut part).and_then(|()| self.finish(&mut made)) {
             batch.fail(error);
         }

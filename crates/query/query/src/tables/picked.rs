@@ -108,7 +108,9 @@ impl PickedRows<'_> {
         (database, table): (&str, &str),
         sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
-        let (logs, fields, needed) = (self.job.logs, self.fields, self.needed);
+        let logs = self.job.logs;
+        let fields = self.fields;
+        let needed = self.needed;
         let columns = |schema: &TableSchema| needed.places(schema, logs, fields);
         let pick = Pick {
             database: database.as_bytes(),
@@ -139,8 +141,11 @@ impl PickedRows<'_> {
             done: Vec::new(),
             scratch: Vec::new(),
         };
-        let picks = picked.tables.iter().map(|table| self.picks(table));
-        let picks = picks.collect::<binlogz_archive::Result<Vec<_>>>()?;
+        let picks = picked
+            .tables
+            .iter()
+            .map(|table| self.picks(table))
+            .collect::<binlogz_archive::Result<Vec<_>>>()?;
         for run in &picked.runs {
             let (Some(table), Some(picks)) = (picked.tables.get(run.table), picks.get(run.table)) else {
                 continue;

@@ -210,8 +210,8 @@ impl TableReader for ChangesTable {
         let has_ending = |output: &MadeColumn| {
             self.sources.get(output.column()).is_some_and(|(source, _)| *source == ValueSource::Ending)
         };
-        let endings = (0..outputs.len()).filter(|place| outputs.get(*place).is_some_and(has_ending));
-        let endings: Vec<usize> = endings.collect();
+        let endings: Vec<usize> =
+            (0..outputs.len()).filter(|place| outputs.get(*place).is_some_and(has_ending)).collect();
         let with_endings = !endings.is_empty();
         let new_worker = || {
             let maker = self.maker(logs, (index, log), wanted, outputs.iter().copied(), Arc::clone(schema));

@@ -164,7 +164,8 @@ fn each_log<C: Default + Send>(
         if !is_wanted(index, None) {
             continue;
         }
-        let (mut known, mut names) = (C::default(), HashSet::new());
+        let mut known = C::default();
+        let mut names = HashSet::new();
         let input = logs.open(index, &mut |run: &BlockRun<'_>| {
             let Some(rows) = run.rows().filter(|_| is_wanted(index, Some(run))) else {
                 return is_wanted(index, Some(run));

@@ -59,7 +59,8 @@ fn a_log_that_is_missing_between_two_is_named() {
 
 #[test]
 fn a_torn_end_is_left_out_of_a_log_in_use_and_told() {
-    let (from, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let from = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let torn = from.path().join("binlog.000005");
     let bytes = fs::read(&samples([5])[0]).unwrap();
     let mut half = bytes[..bytes.len() / 2].to_vec();

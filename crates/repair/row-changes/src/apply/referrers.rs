@@ -52,8 +52,7 @@ impl Referrers {
              WHERE (k.referenced_table_schema, k.referenced_table_name) IN ({}) AND (r.delete_rule NOT IN ('RESTRICT', \
              'NO ACTION') OR r.update_rule NOT IN ('RESTRICT', 'NO ACTION')) ORDER BY 1, 2, 4, k.ordinal_position",
             names.collect::<Vec<_>>().join(", ")
-        ));
-        let rows = rows.map_err(|error| ApplyError::server("looking at foreign keys", error, NOTHING_YET))?;
+        )).map_err(|error| ApplyError::server("looking at foreign keys", error, NOTHING_YET))?;
         let mut found: Vec<Referrer> = Vec::new();
         for row in &rows {
             let [name, database, table] = [1, 2, 3].map(|index| column(row, index));

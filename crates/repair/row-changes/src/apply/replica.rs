@@ -22,7 +22,8 @@ pub(crate) fn why_not(session: &mut ApplySession) -> Option<String> {
             }
         };
         let column = |names: &[&str]| session.columns().iter().position(|column| names.contains(&&**column));
-        let (host, channel) = (column(&HOSTS), column(&["Channel_Name"]));
+        let host = column(&HOSTS);
+        let channel = column(&["Channel_Name"]);
         let text = |row: &AnswerRow, column: Option<usize>| {
             let bytes = row.get(column?)?.as_deref()?;
             Some(String::from_utf8_lossy(bytes).into_owned())

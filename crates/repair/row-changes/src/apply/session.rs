@@ -97,7 +97,8 @@ impl ApplySession {
                 Err(error) => return Err(error),
             };
             let row = AnswerFields::first_of(&self.server, statement, rows)?;
-            let (log, position) = (row.text(0)?.to_owned(), row.parsed(1, "a position")?);
+            let log = row.text(0)?.to_owned();
+            let position = row.parsed(1, "a position")?;
             return Ok(Some(ServerPosition { log, position, thread: self.thread }));
         }
         Ok(None)

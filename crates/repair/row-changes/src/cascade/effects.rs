@@ -163,7 +163,8 @@ impl Cascades {
             .filter(|((_, known), (parents, _))| *parents > 0 && (!known.is_whole || !known.gaps.is_empty()));
         met.map(|((constraint, known), (parents, children))| {
             let Constraint { name, .. } = constraint;
-            let (child, parent) = (constraint.child(), constraint.parent());
+            let child = constraint.child();
+            let parent = constraint.parent();
             let mut why = known.gaps.clone();
             if !known.is_whole {
                 why.push("rows whose last change stands before these logs".to_owned());

@@ -87,7 +87,8 @@ impl Family {
             }
             let referenced = schema.referenced(Some(database), key).to_vec();
             if referenced.is_empty() {
-                let (name, parent) = (key.name.clone(), key.parent.clone());
+                let name = key.name.clone();
+                let parent = key.parent.clone();
                 return Err(FamilyError::NoReferenced { name, table: table.to_owned(), parent });
             }
             constraints.push(Constraint {

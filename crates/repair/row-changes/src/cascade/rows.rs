@@ -59,12 +59,15 @@ impl ChildRows {
     /// Which row it is, by its key, or by all of its columns without one. `None`: the image lacks some.
     pub(super) fn id(&self, table: usize, key: Option<&[usize]>, cells: &ImageCells<'_>) -> Option<RowId> {
         let all: Vec<usize> = (0..cells.len()).collect();
-        let values = key.unwrap_or(&all).iter().map(|index| match cells.get(*index) {
-            Some(Some(CellContent::Value(bytes))) => Some(Some(*bytes)),
-            Some(Some(CellContent::Null)) => Some(None),
-            _ => None,
-        });
-        let values: Option<Vec<_>> = values.collect();
+        let values: Option<Vec<_>> = key
+            .unwrap_or(&all)
+            .iter()
+            .map(|index| match cells.get(*index) {
+                Some(Some(CellContent::Value(bytes))) => Some(Some(*bytes)),
+                Some(Some(CellContent::Null)) => Some(None),
+                _ => None,
+            })
+            .collect();
         Some(self.digests.of((table, values?)))
     }
 
@@ -111,8 +114,8 @@ impl ChildRows {
     /// The rows that refer to these values, in the order of their last changes: digests differ from run to run.
     pub(super) fn children(&self, constraint: usize, values: &[&[u8]]) -> Vec<RowId> {
         let digest = self.digests.of((constraint, values));
-        let found = self.references.range((digest, 0)..=(digest, RowId::MAX));
-        let mut found: Vec<RowId> = found.map(|(_, id)| *id).collect();
+        let mut found: Vec<RowId> =
+            self.references.range((digest, 0)..=(digest, RowId::MAX)).map(|(_, id)| *id).collect();
         found.sort_by_key(|id| self.rows.get(id).map(|kept| kept.image.start));
         found
     }
@@ -154,7 +157,8 @@ mod tests {
     fn rows_are_found_by_what_they_refer_to() {
         let mut rows = ChildRows::new();
         let references = [(3, vec![1])];
-        let (one, two) = (vec![value(b"1"), value(b"p")], vec![value(b"2"), value(b"p")]);
+        let one = vec![value(b"1"), value(b"p")];
+        let two = vec![value(b"2"), value(b"p")];
         let null = vec![value(b"3"), Some(CellContent::Null)];
         for cells in [&one, &two, &null] {
             let id = rows.id(0, Some(&[0]), cells).unwrap();

@@ -36,7 +36,8 @@ pub(super) fn meet_by_rule(one: u64, two: u64) -> bool {
             [one_name, two_name].iter().any(|name| name.ends_with("_bin"))
         }
         (one_set, two_set) => {
-            let (one_rule, two_rule) = (TextRule::of(Some(one)), TextRule::of(Some(two)));
+            let one_rule = TextRule::of(Some(one));
+            let two_rule = TextRule::of(Some(two));
             match unicode_rank(one_set).cmp(&unicode_rank(two_set)) {
                 Ordering::Equal => false,
                 Ordering::Greater => one_rule >= two_rule,

@@ -19,7 +19,8 @@ use crate::table::{TableColumn, WrittenTable};
 impl Condition {
     /// Whether a row meets it, in one of its images.
     pub(crate) fn is_met(&self, table: &WrittenTable, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
-        let (mut is_met, mut lacking) = (false, None);
+        let mut is_met = false;
+        let mut lacking = None;
         // What the image after an update lacks, the update left alone; of the one before it the other tells nothing.
         for (image, other) in [(row.after, row.before), (row.before, None)] {
             let Some(image) = image else { continue };
@@ -178,7 +179,8 @@ impl<'a> RowDecision<'_, 'a> {
         op: &BinaryOperator,
         right: &Expr,
     ) -> Result<Option<bool>, ConditionError> {
-        let (left_expr, right_expr) = (left, right);
+        let left_expr = left;
+        let right_expr = right;
         let (left, right) = (self.beside(right, left)?, self.beside(left, right)?);
         let is_order = matches!(
             op,
@@ -236,7 +238,10 @@ impl<'a> RowDecision<'_, 'a> {
     /// Refuses lists that servers compare by rules of their own: a BIT beside anything but numbers byte by byte, and negative
     /// numbers beside those above all signed ones as if both were of one kind.
     fn prove_list(&self, expr: &Expr, list: &[Expr]) -> Result<(), ConditionError> {
-        let (mut has_bit, mut has_others, mut has_negative, mut has_large) = (false, false, false, false);
+        let mut has_bit = false;
+        let mut has_others = false;
+        let mut has_negative = false;
+        let mut has_large = false;
         for one in list.iter().chain([expr]) {
             has_bit |= matches!(self.kind(one), Some(ColumnKind::Bit { .. }));
             match self.scalar(one)? {
@@ -473,7 +478,8 @@ mod tests {
 
     #[test]
     fn a_column_that_an_image_lacks_is_taken_for_no_other_and_counts_only_where_it_decides() {
-        let (before, after) = ([Some(1), None, None], [None, Some(5), None]);
+        let before = [Some(1), None, None];
+        let after = [None, Some(5), None];
         for (text, expected) in [
             ("@1 = 1", Some(true)),
             ("@1 = 2", Some(false)),

@@ -233,7 +233,8 @@ fn texts(rule: TextRule, one: &str, two: &str, is_order: bool) -> Result<(), Dou
         }
         TextRule::Levels => Ok(()),
         TextRule::Unknown => {
-            let (lower, other) = (one.to_lowercase(), two.to_lowercase());
+            let lower = one.to_lowercase();
+            let other = two.to_lowercase();
             if (one == two) != (lower == other) {
                 return Err(Doubt::Letters);
             }
@@ -256,11 +257,13 @@ fn texts_by_bytes(one: &str, two: &str) -> Result<(), Doubt> {
 }
 
 fn texts_by_letters(one: &str, two: &str, is_order: bool) -> Result<(), Doubt> {
-    let (lower, other) = (one.to_lowercase(), two.to_lowercase());
+    let lower = one.to_lowercase();
+    let other = two.to_lowercase();
     if lower == other {
         return Ok(());
     }
-    let (lower, other) = (&lower, &other);
+    let lower = &lower;
+    let other = &other;
     let [bare, other_bare] = [lower, other].map(|text| text.trim_end_matches(' '));
     if bare == other_bare {
         return Err(Doubt::Spaces);

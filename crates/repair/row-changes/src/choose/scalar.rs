@@ -311,7 +311,8 @@ fn leading_number(text: &str) -> f64 {
 
 /// Compares numbers digit by digit.
 fn compare_decimals(one: &str, two: &str) -> Ordering {
-    let (one, two) = (Digits::of(one), Digits::of(two));
+    let one = Digits::of(one);
+    let two = Digits::of(two);
     match (one.is_negative(), two.is_negative()) {
         (false, true) => Ordering::Greater,
         (true, false) => Ordering::Less,
@@ -345,7 +346,8 @@ impl<'t> Digits<'t> {
 
 /// Compares dates and times as text, each field filled up.
 fn compare_clocks(one: &str, two: &str) -> Ordering {
-    let (one, two) = (with_time(one), with_time(two));
+    let one = with_time(one);
+    let two = with_time(two);
     if !is_date(&one) && !is_date(&two) {
         return span(&one).cmp(&span(&two));
     }
@@ -406,9 +408,12 @@ fn local(seconds: u32) -> Option<String> {
 /// Whether a text is LIKE a pattern.
 pub(super) fn is_like(text: &str, pattern: &str, escape: Option<char>, rule: TextRule) -> bool {
     let rule = rule.for_letters_of(text, pattern);
-    let (text, pattern) = (rule.fold(text), rule.fold(pattern));
+    let text = rule.fold(text);
+    let pattern = rule.fold(pattern);
     // Where to go on when the rest doesn't match: the last %, and how much it took.
-    let (mut at, mut rest, mut retry) = (0, 0, None);
+    let mut at = 0;
+    let mut rest = 0;
+    let mut retry = None;
     loop {
         match pattern.get(rest) {
             Some('%') => {

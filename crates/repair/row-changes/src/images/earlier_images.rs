@@ -178,7 +178,8 @@ mod tests {
         let table = images.table("s", "t");
         assert_eq!((images.table("s", "u"), images.table("s", "t")), (1, table));
         let cells = |text| vec![Some(CellContent::Value(text)), None];
-        let (one, two) = (cells(b"1"), cells(b"2"));
+        let one = cells(b"1");
+        let two = cells(b"2");
         assert!(images.put(table, 7, &one, (1, true)).unwrap());
         assert!(!images.put(table, 7, &two, (2, false)).unwrap());
         let found = images.load(table, 7).unwrap().unwrap();

@@ -106,7 +106,8 @@ impl KnownImages {
         take: impl FnOnce(Operation, &Row<'_, '_>) -> T,
     ) -> io::Result<Option<T>> {
         let schema = &layout.written.schema;
-        let (mut images, mut bitmaps) = (Vec::new(), Vec::new());
+        let mut images = Vec::new();
+        let mut bitmaps = Vec::new();
         let mut is_partial = false;
         for (number, bytes) in [&self.before, &self.after].into_iter().enumerate() {
             let Some(bytes) = bytes else { continue };
@@ -250,7 +251,8 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         let foreign =
             defined.filter(|_| then.unfit.is_none() && self.history.is_none()).and_then(foreign_columns);
         let defaults = self.defaults_at(place, &schema);
-        let (map, key) = (map.to_vec(), then.key);
+        let map = map.to_vec();
+        let key = then.key;
         match &key {
             Some(key) => drop(self.last.insert(table, (Arc::clone(&written), key.clone()))),
             // Its rows aren't followed from here on.
@@ -408,7 +410,8 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         if !layout.is_of(database, table) {
             return Ok(None);
         }
-        let (renderer, why) = (&self.renderer, self.why(&row));
+        let renderer = &self.renderer;
+        let why = self.why(&row);
         let mut text = Vec::new();
         let mut is_incomplete = false;
         let rendering = row.decoded(layout, &mut self.decoder, |operation, decoded| {
@@ -432,7 +435,8 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         (database, table): &(String, String),
     ) -> Option<Vec<u128>> {
         let is_it = |layout: &&ImageLayout| layout.key.is_none() && layout.is_of(database, table);
-        let (row, layout) = (self.row.as_ref()?, self.layout.as_ref().filter(is_it)?);
+        let row = self.row.as_ref()?;
+        let layout = self.layout.as_ref().filter(is_it)?;
         let before = row.before.as_ref().and_then(|bytes| read_cells(bytes).ok());
         let mut after = row.after.as_ref().and_then(|bytes| read_cells(bytes).ok());
         if let (Some(after), Some(before)) = (&mut after, &before) {

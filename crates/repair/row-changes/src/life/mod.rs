@@ -535,7 +535,8 @@ impl Writer<'_> {
             self.needs_images = true;
             return Err(early_end());
         }
-        let (database, table) = (&self.table.0, &self.table.1);
+        let database = &self.table.0;
+        let table = &self.table.1;
         let rebuilt = match &mut self.images {
             Some(images) => images.rebuilt(database, table)?,
             None => None,

@@ -338,8 +338,9 @@ fn push_names<'t>(out: &mut Vec<u8>, columns: impl Iterator<Item = &'t TableColu
 /// Appends which columns were rebuilt, and which aren't known.
 fn push_origins(out: &mut Vec<u8>, table: &WrittenTable, row: &Row<'_, '_>, columns: &RebuiltColumns<'_>) {
     push(out, ",\"rebuilt\":{");
-    let images = [("before", row.before, columns.logged_before), ("after", row.after, columns.logged_after)];
-    let images = images.into_iter().filter_map(|(name, image, logged)| Some((name, image?, logged)));
+    let images = [("before", row.before, columns.logged_before), ("after", row.after, columns.logged_after)]
+        .into_iter()
+        .filter_map(|(name, image, logged)| Some((name, image?, logged)));
     for (number, (name, image, logged)) in images.enumerate() {
         let is_listed = |column: &&TableColumn| {
             image.cell(column.index).is_some_and(|cell| is_rebuilt(&cell, Some(logged)))

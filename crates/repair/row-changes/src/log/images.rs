@@ -60,7 +60,9 @@ pub(crate) fn push_images(
             (event_type, vec![before, after])
         }
     };
-    let (mut bitmaps, mut bytes, mut before_size) = (Vec::new(), Vec::new(), 0);
+    let mut bitmaps = Vec::new();
+    let mut bytes = Vec::new();
+    let mut before_size = 0;
     for (number, cells) in images.iter().enumerate() {
         let has_options = event_type == EventType::PARTIAL_UPDATE_ROWS && number == 1;
         let bitmap = table.schema.put_image(cells, has_options, &mut bytes);

@@ -128,8 +128,9 @@ impl<'o> LogWriter<'o> {
                 status_variables: StatusVariables(b""),
                 database: b"",
                 statement: b"BEGIN",
-            };
-            let begin = begin.encode().map_err(io::Error::other)?;
+            }
+            .encode()
+            .map_err(io::Error::other)?;
             self.keep(EventType::QUERY, &begin)?;
         }
         let group = match &mut self.group {

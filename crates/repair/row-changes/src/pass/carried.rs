@@ -164,9 +164,11 @@ impl<'h> CarryingKeys<'h> {
             let child = TableOfKey { database, table: table.to_owned() };
             let parent = TableOfKey { database: parent_database, table: key.parent.clone() };
             let name = key.name.clone();
-            let (on_delete, on_update) = (key.on_delete, key.on_update);
+            let on_delete = key.on_delete;
+            let on_update = key.on_update;
             let is_at_column = key.is_at_column;
-            let (earlier_children, earlier_parents) = (Vec::new(), Vec::new());
+            let earlier_children = Vec::new();
+            let earlier_parents = Vec::new();
             keys.push(CarryingKey {
                 name,
                 child,
@@ -361,12 +363,14 @@ impl CarriedChanges {
 
     /// A line for each key that a statement took away; of those that aren't known a bounded number.
     pub(crate) fn lost_notes(&self, keys: &CarryingKeys<'_>, verb: &str) -> Vec<String> {
-        let (mut lines, mut unknown) = (Vec::new(), Vec::new());
+        let mut lines = Vec::new();
+        let mut unknown = Vec::new();
         for (number, (count, place)) in &self.counts {
             let number = (*number as usize).checked_sub(keys.all.len());
             let Some(key) = number.and_then(|number| keys.lost.get(number)) else { continue };
             let log = usize::try_from(key.log()).ok().and_then(|log| self.logs.get(log.checked_sub(1)?));
-            let (shown, rows) = (key.shown(log.map_or("", String::as_str)), counted(*count, "rows"));
+            let shown = key.shown(log.map_or("", String::as_str));
+            let rows = counted(*count, "rows");
             match key.is_known() {
                 true => lines.push(format!(
                     "{shown}: rows of {} that the server changed with {rows} of the table that it referred to are in no log, so they aren't \

@@ -386,8 +386,10 @@ impl<L: ChoiceListener> Follower<L> {
         let gtid_event = AnyGtidEvent::decode(event.body, event.event_type)?;
         let gtid = gtid_event.as_ref().and_then(AnyGtidEvent::gtid);
         let committed = gtid_event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
-        let time = committed.map(|times| times.original.unwrap_or(times.immediate)).filter(|time| *time > 0);
-        let time = time.unwrap_or(u64::from(event.timestamp) * 1_000_000);
+        let time = committed
+            .map(|times| times.original.unwrap_or(times.immediate))
+            .filter(|time| *time > 0)
+            .unwrap_or(u64::from(event.timestamp) * 1_000_000);
         if event.offset >= self.range.stop || gtid.is_some() && gtid == selection.stop_before_gtid {
             if !self.listener.wants_statements_after() {
                 return Err(Error::Io(early_end()));

@@ -218,8 +218,10 @@ impl LostKeyRules {
                 .map(|place| history.identity_at(place, parent_database, &key.parent));
             let mut parent_names = vec![(parent_database.to_owned(), key.parent.clone())];
             parent_names.extend(parents.iter().flat_map(|parent| history.names_of_identity(parent)));
-            let (name, referenced) = (key.name.clone(), key.referenced.clone());
-            let (on_delete, on_update) = (key.on_delete, key.on_update);
+            let name = key.name.clone();
+            let referenced = key.referenced.clone();
+            let on_delete = key.on_delete;
+            let on_update = key.on_update;
             Some(LostKeyRules { name, parents, parent_names, referenced, on_delete, on_update })
         };
         changing.map(rules).collect()

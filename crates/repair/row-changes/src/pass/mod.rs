@@ -95,7 +95,8 @@ pub(crate) fn read_log<L: ChoiceListener, R: Renderer + Sync>(
     let memory = SpoolMemory::new(RECORDS_MEMORY);
     follower.begin_log(name, range);
     let log_number = follower.log_number;
-    let (mut trouble, mut unread) = (None, UnreadChanges::default());
+    let mut trouble = None;
+    let mut unread = UnreadChanges::default();
     let ran = events::run(
         input,
         search.workers,

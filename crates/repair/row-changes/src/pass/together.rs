@@ -49,8 +49,8 @@ struct RowsTogether {
 impl RowsTogether {
     fn merge(into: &mut BTreeMap<String, RowsTogether>, from: &mut BTreeMap<String, RowsTogether>) {
         for (table, rows) in mem::take(from) {
-            let all = into.entry(table);
-            let all = all.or_insert(RowsTogether { count: 0, has_unread: false, first: rows.first });
+            let all =
+                into.entry(table).or_insert(RowsTogether { count: 0, has_unread: false, first: rows.first });
             all.count += rows.count;
             all.has_unread |= rows.has_unread;
         }
@@ -71,8 +71,11 @@ pub(crate) struct ChangesTogether {
 impl ChangesTogether {
     /// Rows of another table, in the open statement; `None`: they can't be counted.
     pub(super) fn add(&mut self, table: String, count: Option<u64>, first: impl FnOnce() -> String) {
-        let rows = self.statement.entry(table);
-        let rows = rows.or_insert_with(|| RowsTogether { count: 0, has_unread: false, first: first() });
+        let rows = self.statement.entry(table).or_insert_with(|| RowsTogether {
+            count: 0,
+            has_unread: false,
+            first: first(),
+        });
         rows.count += count.unwrap_or(0);
         rows.has_unread |= count.is_none();
     }

@@ -196,13 +196,16 @@ impl<'o, R: Renderer> Worker<'o, R> {
         let mut records = Spool::new(self.memory, Vec::new());
         self.table = None;
         let done = self.events(batch, &mut records);
-        let (range, selection, carrying) = (self.range, self.selection, self.carrying);
+        let range = self.range;
+        let selection = self.selection;
+        let carrying = self.carrying;
         batch.retain_unread(|unread| {
             // Somewhere in this second.
             let begin = i64::from(unread.timestamp) * 1_000_000;
             let end = begin + 1_000_000;
             let has_table = |(database, table): (&str, &str)| {
-                let (database, table) = (database.as_bytes(), table.as_bytes());
+                let database = database.as_bytes();
+                let table = table.as_bytes();
                 selection.has_table(database, table)
                     || carrying.is_some_and(|keys| keys.has_parent(database, table))
             };
@@ -402,7 +405,8 @@ impl<'o, R: Renderer> Worker<'o, R> {
                 return Ok(());
             }
         };
-        let (offset, inside) = (event.position.offset, event.position.inside.map(|inside| inside.index));
+        let offset = event.position.offset;
+        let inside = event.position.inside.map(|inside| inside.index);
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
             let choice = choice_of(self.selection, self.renderer, &table, &row);
             let is_row_chosen = is_chosen && matches!(choice?, RowChoice::Chosen);
@@ -428,7 +432,8 @@ impl<'o, R: Renderer> Worker<'o, R> {
     ) -> Result<(), Error> {
         let table = record_table(schema);
         if !self.selection.has_table(table.database, table.table) {
-            let (offset, inside) = (event.position.offset, event.position.inside.map(|inside| inside.index));
+            let offset = event.position.offset;
+            let inside = event.position.inside.map(|inside| inside.index);
             let count = self.decoder.rows(schema, rows).ok().and_then(|mut decoded| {
                 let mut count = 0;
                 while decoded.next_row().ok()?.is_some() {
@@ -495,8 +500,10 @@ impl<'o, R: Renderer> Worker<'o, R> {
             (rows.flags.contains(RowsFlags::STMT_END), RowFlags::ENDS_STATEMENT),
             (operation == Operation::Update, RowFlags::UPDATE),
             (table.is_settled, RowFlags::SETTLED),
-        ];
-        let common = common.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
+        ]
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .fold(0, |flags, (_, flag)| flags | flag);
         let unreadable = |error| Error::Log(event.error(error));
         // REPLACE deletes rows like that, and only a log of them needs to know what was next.
         let may_be_replaced = is_chosen

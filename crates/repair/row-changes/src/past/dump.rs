@@ -94,7 +94,8 @@ fn of_dump(error: io::Error) -> PastError {
 
 /// A name before its closing backtick, and what follows it.
 fn quoted_name(bytes: &[u8]) -> Option<(String, &[u8])> {
-    let (mut name, mut at) = (Vec::new(), 0);
+    let mut name = Vec::new();
+    let mut at = 0;
     loop {
         match (bytes.get(at)?, bytes.get(at + 1)) {
             (b'`', Some(b'`')) => {
@@ -119,8 +120,13 @@ impl DumpedTable {
     pub fn find(input: impl BufRead, (database, table): (&str, &str)) -> Result<Self, PastError> {
         let refused = |why: &str| Err(PastError::Dump(why.to_owned()));
         let mut lines = Lines::new(input);
-        let (mut gtids, mut position, mut create) = (None, None, String::new());
-        let (mut charset, mut is_utc, mut is_first, mut version) = (None, false, true, String::new());
+        let mut gtids = None;
+        let mut position = None;
+        let mut create = String::new();
+        let mut charset = None;
+        let mut is_utc = false;
+        let mut is_first = true;
+        let mut version = String::new();
         while lines.next()? {
             if std::mem::take(&mut is_first) {
                 let kind = match lines.line.get(..2) {
@@ -188,14 +194,15 @@ impl DumpedTable {
         let names: Vec<_> = told.iter().map(|column| column.name.clone()).collect();
         let is_stored =
             |column: &DefinedColumn| column.facts.as_ref().is_some_and(|facts| !facts.is_generated);
-        let stored = told.iter().enumerate().filter(|(_, column)| is_stored(column));
-        let stored: Vec<_> = stored.map(|(place, _)| place).collect();
+        let stored: Vec<_> =
+            told.iter().enumerate().filter(|(_, column)| is_stored(column)).map(|(place, _)| place).collect();
         let Some(key) = schema.key_of(database, table) else {
             return refused(&format!(
                 "{database}.{table} has no primary key, and no unique key: its rows can't be told apart"
             ));
         };
-        let (database, table) = (database.to_owned(), table.to_owned());
+        let database = database.to_owned();
+        let table = table.to_owned();
         Ok(DumpedTable { database, table, place, create, schema, names, key, stored, version })
     }
 

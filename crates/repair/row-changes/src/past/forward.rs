@@ -369,7 +369,9 @@ impl ChoiceListener for LastChanges<'_> {
         let words = StatementWords::of(&text);
         if words.may_change(&current, &self.dumped.database, &self.dumped.table) {
             let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
+            let log = &transaction.log;
+            let offset = transaction.offset;
+            let gtid = gtid_of(transaction);
             let line = format!(
                 "{log} at {offset}, {gtid}: a statement changed the table, which can't be made again: {line}"
             );
@@ -409,7 +411,9 @@ impl ChoiceListener for LastChanges<'_> {
             self.prepared.insert(xid.clone(), self.has_rows);
         }
         if ending != TransactionEnding::Whole && self.has_rows {
-            let (log, offset, gtid) = (&transaction.log, transaction.offset, gtid_of(transaction));
+            let log = &transaction.log;
+            let offset = transaction.offset;
+            let gtid = gtid_of(transaction);
             let line =
                 format!("{log} at {offset}, {gtid}: changes of the table that were rolled back, or cut off");
             self.refuse(|| PastError::Refused(line));

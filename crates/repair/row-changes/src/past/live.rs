@@ -196,11 +196,13 @@ impl LiveTable {
                 return Err(PastError::Refused(logged.line(turn, &what)));
             }
         }
-        let (mut columns, mut then) = (Vec::new(), ColumnsThen::default());
+        let mut columns = Vec::new();
+        let mut then = ColumnsThen::default();
         for column in &way.columns {
             let now = column.place_now().and_then(|place| way.now.columns.get(place));
-            let known = now.and_then(|now| self.all.iter().find(|known| is_known(known, &now.name)));
-            let known = known.ok_or_else(|| self.misread())?;
+            let known = now
+                .and_then(|now| self.all.iter().find(|known| is_known(known, &now.name)))
+                .ok_or_else(|| self.misread())?;
             then.columns.push((&known.column.name, &column.then.name));
             if !known.is_generated {
                 let name_then = column.then.name.clone();
@@ -290,7 +292,8 @@ impl LiveTable {
         });
         // Nothing is locked: a row that is changed meanwhile is replaced afterwards.
         session.run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-        let (now, then) = (self.column_names(), self.names_then());
+        let now = self.column_names();
+        let then = self.names_then();
         session.run(&format!("INSERT INTO {place} ({then}) SELECT {now} FROM {}", self.quoted()))
     }
 
@@ -300,7 +303,9 @@ impl LiveTable {
     ///
     /// The server refuses it; a temporary file that can't be read.
     pub fn take_back(&self, session: &mut PastSession, touched: &TouchedRows) -> Result<(), PastError> {
-        let (keys, past, names) = (self.temporary(TOUCHED), self.temporary(PAST), self.column_names());
+        let keys = self.temporary(TOUCHED);
+        let past = self.temporary(PAST);
+        let names = self.column_names();
         // Two spellings of one key that are equal for the server are one key.
         insert(session, &format!("INSERT IGNORE INTO {keys} VALUES "), &touched.keys)?;
         insert(session, &format!("INSERT INTO {past} ({names}) VALUES "), &touched.rows)
@@ -394,8 +399,10 @@ impl LiveTable {
             session.making.iter().find(|making| making.database == database && making.table == table);
         let Some(making) = making else { return Ok(0) };
         let place = making.place();
-        let (now, then) = (self.column_names(), self.names_then());
-        let (touched, past) = (self.temporary(TOUCHED), self.temporary(PAST));
+        let now = self.column_names();
+        let then = self.names_then();
+        let touched = self.temporary(TOUCHED);
+        let past = self.temporary(PAST);
         session.run("START TRANSACTION")?;
         let same = self.same_key(|column| &column.name_then);
         session.run(&format!("DELETE t FROM {place} t JOIN {touched} k ON {same}"))?;
@@ -415,7 +422,8 @@ impl LiveTable {
         // A DELETE of more than one table wants one.
         session.run(&format!("USE {}", quoted(&self.database)))?;
         let key: Vec<_> = self.key_columns().map(|column| quoted(&column.name)).collect();
-        let (key, from) = (key.join(", "), self.quoted());
+        let key = key.join(", ");
+        let from = self.quoted();
         for (name, columns) in [(TOUCHED, key.clone()), (PAST, self.column_names())] {
             session.run(&format!(
                 "CREATE TEMPORARY TABLE {} (PRIMARY KEY ({key})) AS SELECT {columns} FROM {from} LIMIT 0",
@@ -437,8 +445,9 @@ impl LiveTable {
 
     /// The condition that a row of the table `t`, whose columns are named so, has a key of `k`.
     fn same_key(&self, name: impl Fn(&LiveColumn) -> &str) -> String {
-        let same = self.key_columns();
-        let same = same.map(|column| format!("k.{} = t.{}", quoted(&column.name), quoted(name(column))));
+        let same = self
+            .key_columns()
+            .map(|column| format!("k.{} = t.{}", quoted(&column.name), quoted(name(column))));
         same.collect::<Vec<_>>().join(" AND ")
     }
 

@@ -87,8 +87,8 @@ impl LoggedStatements {
         let (mut tables, gone) = found.map_err(|why| self.unknown((database, "*"), why))?;
         let is_among =
             |name: &String, among: &[String]| among.iter().any(|own| own.eq_ignore_ascii_case(name));
-        let others = now.into_iter().filter(|name| !is_among(name, &gone) && !is_among(name, &tables));
-        let others: Vec<_> = others.collect();
+        let others: Vec<_> =
+            now.into_iter().filter(|name| !is_among(name, &gone) && !is_among(name, &tables)).collect();
         tables.extend(others);
         tables.sort();
         Ok(tables)

@@ -123,8 +123,13 @@ impl TableRoutes {
     fn leading_to(&self, mut reached: HashSet<RouteName>) -> HashSet<RouteName> {
         loop {
             let leads = |key: &&CascadingKey| reached.contains(&small(&key.child));
-            let found = self.foreign_keys.iter().filter(leads).map(|key| small(&key.parent));
-            let found: Vec<_> = found.filter(|parent| !reached.contains(parent)).collect();
+            let found: Vec<_> = self
+                .foreign_keys
+                .iter()
+                .filter(leads)
+                .map(|key| small(&key.parent))
+                .filter(|parent| !reached.contains(parent))
+                .collect();
             if found.is_empty() {
                 return reached;
             }
@@ -144,7 +149,8 @@ impl TableRoutes {
                     Some(parent) => parent.columns.extend(key.referenced),
                     None => {
                         let columns = Vec::from_iter(key.referenced);
-                        let (name, names) = (key.parent.clone(), vec![key.parent.clone()]);
+                        let name = key.parent.clone();
+                        let names = vec![key.parent.clone()];
                         parents.push(CascadingParent { name, names, is_altered: false, columns });
                     }
                 }

@@ -61,10 +61,10 @@ pub(super) fn columns_of(
     let mut columns = Vec::new();
     for row in &rows {
         let name = column(row, 0);
-        let facts = told.iter().find(|told| told.name == name).and_then(|told| told.facts.clone());
-        let facts = facts.ok_or_else(|| {
-            PastError::Refused(format!("{database}.{table}: the definition of {name} can't be read"))
-        })?;
+        let facts =
+            told.iter().find(|told| told.name == name).and_then(|told| told.facts.clone()).ok_or_else(
+                || PastError::Refused(format!("{database}.{table}: the definition of {name} can't be read")),
+            )?;
         let members = members(session, &facts.members, &column(row, 10))?;
         columns.push(ServerColumn::of(row, name, facts, members));
     }
@@ -246,7 +246,8 @@ pub(super) fn map_of(
     columns: &[ServerColumn],
     key: &[usize],
 ) -> Result<Vec<u8>, PastError> {
-    let (mut types, mut column_metadata) = (Vec::new(), Vec::new());
+    let mut types = Vec::new();
+    let mut column_metadata = Vec::new();
     for column in columns {
         let (column_type, metadata) = column.map_type().ok_or_else(|| {
             PastError::Refused(format!(

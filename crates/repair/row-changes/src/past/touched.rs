@@ -386,7 +386,9 @@ impl FirstTouches {
         if self.now != MomentPhase::After {
             return Ok(());
         }
-        let (mut was_there, mut has_moved, mut refused) = (false, false, None);
+        let mut was_there = false;
+        let mut has_moved = false;
+        let mut refused = None;
         let mut fields = RecordFields::of(records);
         while !fields.is_empty() {
             let touch = KeyRecord::take(&mut fields)?;
@@ -621,8 +623,11 @@ impl Renderer for Touches<'_> {
                     let names = (own.table.database.as_bytes(), own.table.table.as_bytes());
                     if (&*table.schema.database, &*table.schema.table) == names {
                         let key = own.table.key.iter().map(|index| Some(*index));
-                        let stored = table.columns.iter().filter(|column| !column.is_generated);
-                        let stored = stored.map(|column| Some(column.index));
+                        let stored = table
+                            .columns
+                            .iter()
+                            .filter(|column| !column.is_generated)
+                            .map(|column| Some(column.index));
                         let places =
                             PlacesInRow { key: key.collect(), stored: stored.collect(), names: Vec::new() };
                         push_touches(&mut records, table, (operation, row), &places);
@@ -669,7 +674,8 @@ fn push_touches(
         let why = unfit.replace("--schema doesn't fit", "the table was changed after it");
         return put_no_key(out, &why);
     }
-    let (mut before, mut after) = (Vec::new(), Vec::new());
+    let mut before = Vec::new();
+    let mut after = Vec::new();
     let told = (|| {
         if operation != Operation::Insert {
             push_key(&mut before, table, places, [row.before, None])?;
@@ -747,7 +753,8 @@ fn push_values<'a>(
     (places, names): (&[Option<usize>], &[&str]),
     cell: impl Fn(usize) -> Option<Cell<'a>>,
 ) -> Result<(), String> {
-    let (mut absent, mut dropped) = (Vec::new(), Vec::new());
+    let mut absent = Vec::new();
+    let mut dropped = Vec::new();
     for (number, place) in places.iter().enumerate() {
         push(out, if number == 0 { "(" } else { ", " });
         let Some(column) = place.and_then(|place| table.columns.get(place)) else {

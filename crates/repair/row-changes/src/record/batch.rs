@@ -268,7 +268,9 @@ impl<'b> BatchRecord<'b> {
             18 => BatchRecord::KeysBelow,
             19 => BatchRecord::Carried(fields.u32()?, fields.u64()?, fields.number()?),
             20 => {
-                let (count, offset, inside) = (fields.number()?, fields.u64()?, fields.number()?);
+                let count = fields.number()?;
+                let offset = fields.u64()?;
+                let inside = fields.number()?;
                 BatchRecord::Together(count, offset, inside, RecordTable::read(fields)?)
             }
             21 => BatchRecord::StatementEnd,
@@ -285,7 +287,8 @@ impl<'b> EventAt<'b> {
     }
 
     fn read(mut fields: RecordFields<'b>) -> io::Result<Self> {
-        let (offset, timestamp) = (fields.u64()?, fields.u32()?);
+        let offset = fields.u64()?;
+        let timestamp = fields.u32()?;
         let event_type = EventType(fields.u8()?);
         Ok(EventAt { offset, timestamp, event_type, body: fields.rest() })
     }

@@ -36,7 +36,10 @@ pub(crate) struct EffectRecord<'b> {
 impl<'b> EffectRecord<'b> {
     pub(crate) fn read(kind: u8, content: &'b [u8]) -> io::Result<Self> {
         let mut fields = RecordFields::of(content);
-        let (log, offset, inside, row) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+        let log = fields.u64()?;
+        let offset = fields.u64()?;
+        let inside = fields.u64()?;
+        let row = fields.u64()?;
         let place = RowPlace { log, offset, inside, row };
         let constraint = fields.u32()? as usize;
         let child = match kind {

@@ -91,7 +91,9 @@ mod tests {
 
     #[test]
     fn images_come_back_after_their_name() {
-        let (event_type, bitmaps, images) = (EventType::UPDATE_ROWS, &b"\x01\x01"[..], &b"ab"[..]);
+        let event_type = EventType::UPDATE_ROWS;
+        let bitmaps = &b"\x01\x01"[..];
+        let images = &b"ab"[..];
         let logged = LoggedImages { event_type, bitmaps, images, before_size: 1 };
         let mut bytes = Vec::new();
         LoggedChange::push_front(&mut bytes, |out| out.put(b"a row"), 1 << 100);

@@ -53,7 +53,10 @@ impl<'b> ScriptRow<'b> {
 
     fn read(content: &'b [u8]) -> io::Result<Self> {
         let mut fields = RecordFields::of(content);
-        let (table, epoch, map, change) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
+        let table = fields.u32()?;
+        let epoch = fields.u32()?;
+        let map = fields.u32()?;
+        let change = fields.u32()?;
         let flags = RowFlags(fields.u8()?);
         Ok(ScriptRow { table, epoch, map, change, flags, text: fields.rest().into() })
     }
@@ -114,7 +117,8 @@ mod tests {
     #[test]
     fn bytes_whose_checksum_a_journal_has_stay_as_they_are() {
         let mut spool = Spool::new(&SpoolMemory::new(1 << 10), Vec::new());
-        let (epoch, flags) = (u32::MAX, RowFlags(RowFlags::UPDATE));
+        let epoch = u32::MAX;
+        let flags = RowFlags(RowFlags::UPDATE);
         let row = ScriptRow { table: 1, epoch, map: 2, change: 3, flags, text: b"x"[..].into() };
         let records = [
             ScriptRecord::Header(7, 9, b"h"),

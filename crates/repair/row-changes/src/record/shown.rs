@@ -31,7 +31,8 @@ impl ShownRow {
         records: &mut RecordReader<R>,
     ) -> io::Result<Option<(Self, Take<&mut BufReader<R>>)>> {
         let Some(mut content) = records.next_content()? else { return Ok(None) };
-        let (mut parts_end, mut size) = ([0; 8], [0; 4]);
+        let mut parts_end = [0; 8];
+        let mut size = [0; 4];
         content.read_exact(&mut parts_end)?;
         content.read_exact(&mut size)?;
         let mut place = vec![0; u32::from_le_bytes(size) as usize];

@@ -30,8 +30,10 @@ pub(crate) struct ScriptChange<'b> {
 impl<'b> ScriptChange<'b> {
     pub(crate) fn read(bytes: &'b [u8]) -> io::Result<Self> {
         let mut fields = RecordFields::of(bytes);
-        let (table, name) = (fields.name()?, fields.name()?);
-        let (quoted_table, key) = (fields.sized()?, fields.sized()?);
+        let table = fields.name()?;
+        let name = fields.name()?;
+        let quoted_table = fields.sized()?;
+        let key = fields.sized()?;
         let where_offset = fields.u32()? as usize;
         let statement = fields.rest();
         if where_offset > statement.len() {

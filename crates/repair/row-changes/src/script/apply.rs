@@ -533,8 +533,10 @@ impl ApplySink<'_> {
     fn now(&mut self, change: &ScriptChange<'_>) -> Result<String, ApplyError> {
         let Some(key) = change.key() else { return Ok("; there is no such row".to_owned()) };
         let select = format!("SELECT * FROM {} WHERE {key}", change.quoted_table());
-        let rows = self.session.rows(&select);
-        let rows = rows.map_err(|error| ApplyError::server(&*change.name, error, BATCH_TAKEN_BACK))?;
+        let rows = self
+            .session
+            .rows(&select)
+            .map_err(|error| ApplyError::server(&*change.name, error, BATCH_TAKEN_BACK))?;
         let Some(row) = rows.into_iter().next() else {
             return Ok("; there is no row of this key".to_owned());
         };
@@ -590,12 +592,17 @@ impl ApplySink<'_> {
         self.apply_group()?;
         self.check_unchecked()?;
         if let Some(journal) = &mut self.journal {
-            let place = self.session.place().map_err(|error| {
-                ApplyError::server("asking where the server's binary log ends", error, BATCH_TAKEN_BACK)
-            })?;
-            let place = place.ok_or_else(|| {
-                ApplyError::Journal(format!("the server's binary log can't be asked for; {BATCH_TAKEN_BACK}"))
-            })?;
+            let place = self
+                .session
+                .place()
+                .map_err(|error| {
+                    ApplyError::server("asking where the server's binary log ends", error, BATCH_TAKEN_BACK)
+                })?
+                .ok_or_else(|| {
+                    ApplyError::Journal(format!(
+                        "the server's binary log can't be asked for; {BATCH_TAKEN_BACK}"
+                    ))
+                })?;
             journal.commit(self.seen, &place)?;
         }
         let committed = self.session.run(b"COMMIT");

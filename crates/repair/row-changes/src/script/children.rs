@@ -100,10 +100,8 @@ pub(super) fn condition<'s>(statement: &'s [u8], (database, table): (&str, &str)
 /// conditions need not fit.
 fn query(number: usize, (database, own_table): (&str, &str)) -> String {
     let of_table = pair(database, own_table);
-    let (child, parent) = (
-        table("k.table_schema", "k.table_name"),
-        table("k.referenced_table_schema", "k.referenced_table_name"),
-    );
+    let child = table("k.table_schema", "k.table_name");
+    let parent = table("k.referenced_table_schema", "k.referenced_table_name");
     let keys = format!(
         "SELECT k.constraint_schema s, k.constraint_name n, {child} child, {parent} parent, CONCAT(k.table_schema, '.', \
          k.table_name) shown, {} own, {} other FROM information_schema.key_column_usage k JOIN \

@@ -373,14 +373,16 @@ impl<'o> ScriptCollector<'o> {
         // What changed the table later is taken into account.
         let epoch = if row.flags.has(RowFlags::SETTLED) { u32::MAX } else { borders };
         let [table, map] = [self.table, self.map].map(|number| number as u32);
-        let (change, flags) = (self.change.0, row.flags);
+        let change = self.change.0;
+        let flags = row.flags;
         self.put(&ScriptRecord::Row(ScriptRow { table, epoch, map, change, flags, text: row.text.into() }))
     }
 
     /// The rows that foreign keys changed with this one stand before it, so that they are made again after it.
     fn cascaded(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         let Some(mut cascades) = self.cascades.take() else { return Ok(()) };
-        let (table, map) = (self.table, self.map);
+        let table = self.table;
+        let map = self.map;
         let change = std::mem::replace(&mut self.change, ChangeNumber::KEYED);
         let mut by = None;
         cascades.at(row_place(transaction, row), &mut |child| {

@@ -111,11 +111,15 @@ impl RowSink for LogSink<'_> {
 
     fn row(&mut self, row: WrittenRow<'_>) -> io::Result<()> {
         let change = LoggedChange::read(row.content)?;
-        let (keys, images) = (change.keys, LoggedImages::read(change.images)?);
+        let keys = change.keys;
+        let images = LoggedImages::read(change.images)?;
         self.put_deleted(Some((&row, images.event_type, keys)))?;
         if images.event_type == EventType::DELETE_ROWS && row.flags.has(RowFlags::SQL_FOREIGN_KEYS) {
-            let (table, map, flags) = (row.table, row.map, row.flags);
-            let (name, images) = (change.name.into_owned(), change.images.to_vec());
+            let table = row.table;
+            let map = row.map;
+            let flags = row.flags;
+            let name = change.name.into_owned();
+            let images = change.images.to_vec();
             self.deleted = Some(DeletedRow { table, map, flags, keys, name, images });
             return Ok(());
         }

@@ -316,7 +316,8 @@ impl<'o> Script<'o> {
             ..Rows::new(self.direction, self.form, self.digests.clone())
         };
         let history = self.history.map(|history| HistoryUse { history, as_now: true });
-        let (selection, schema) = (self.selection, self.schema);
+        let selection = self.selection;
+        let schema = self.schema;
         let carrying = self.carrying;
         let search = Search { selection, schema, history, carrying, renderer: &renderer, workers };
         let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;

@@ -146,7 +146,9 @@ fn update(
 ) -> Result<RowOutcome, Unwritable> {
     push(out, "UPDATE ");
     out.extend_from_slice(&table.name);
-    let (mut changed, mut assigned, mut is_lenient) = (0, 0, false);
+    let mut changed = 0;
+    let mut assigned = 0;
+    let mut is_lenient = false;
     let mut absent = Vec::new();
     for column in table.columns.iter().filter(|column| column.is_stored()) {
         let is_changed = sides.is_changed(column.index);

@@ -233,7 +233,8 @@ const SETTLED: u8 = 2;
 
 impl Structure {
     pub(crate) fn of(schema: &TableSchema) -> Self {
-        let (mut kinds, mut names) = (DefaultHasher::new(), DefaultHasher::new());
+        let mut kinds = DefaultHasher::new();
+        let mut names = DefaultHasher::new();
         let mut are_named = true;
         for column in schema.columns() {
             format!("{:?}", column.kind).hash(&mut kinds);

@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn uuids_are_random_ones_by_their_form() {
-        let (one, other) = (uuid().unwrap(), uuid().unwrap());
+        let one = uuid().unwrap();
+        let other = uuid().unwrap();
         assert!(one != other && one.len() == 36, "{one} {other}");
         assert_eq!(one.as_bytes().get(14), Some(&b'4'), "{one}");
         assert!(one.as_bytes().get(19).is_some_and(|byte| b"89ab".contains(byte)), "{one}");

@@ -34,8 +34,7 @@ pub(crate) fn show(
     variables: &ClientVariables,
     system: &SystemVariables,
 ) -> StatementAnswer<'static> {
-    let listed = system.listed(wanted.scope, variables).into_iter();
-    let listed = listed.filter(|(name, _)| wanted.includes(name));
+    let listed = system.listed(wanted.scope, variables).into_iter().filter(|(name, _)| wanted.includes(name));
     let rows = listed.map(|(name, value)| vec![cell(name), cell(value)]).collect();
     StatementAnswer::rows(&[("Variable_name", false), ("Value", false)], rows)
 }

@@ -96,13 +96,19 @@ impl SystemVariables {
             ("max_allowed_packet", &COMMAND_SIZE_MAX.to_string()),
             ("time_zone", "SYSTEM"),
         ]
-        .map(|(name, value)| (name, value.to_owned()));
-        let meanwhile = meanwhile.into_iter().filter(|_| source.is_none());
+        .map(|(name, value)| (name, value.to_owned()))
+        .into_iter()
+        .filter(|_| source.is_none());
         // If it is off, the variable doesn't exist, as on a server without the plugin.
-        let semi_sync = SEMI_SYNC.iter().filter(|_| facts.listen_semi_sync);
-        let semi_sync = semi_sync.map(|name| (*name, "ON".to_owned()));
-        let own = own.into_iter().chain(meanwhile).chain(facts.compression.shown()).chain(semi_sync);
-        let mut own: BTreeMap<_, _> = own.map(|(name, value)| (name, Some(value))).collect();
+        let semi_sync =
+            SEMI_SYNC.iter().filter(|_| facts.listen_semi_sync).map(|name| (*name, "ON".to_owned()));
+        let mut own: BTreeMap<_, _> = own
+            .into_iter()
+            .chain(meanwhile)
+            .chain(facts.compression.shown())
+            .chain(semi_sync)
+            .map(|(name, value)| (name, Some(value)))
+            .collect();
         // A client on the source's machine would go to the source by its socket.
         own.insert("socket", None);
         SystemVariables { source, own }
@@ -146,8 +152,7 @@ impl SystemVariables {
     /// All variables' values in SHOW VARIABLES.
     pub(super) fn listed(&self, scope: Scope, variables: &ClientVariables) -> BTreeMap<&str, String> {
         let of_source = self.source.iter().flat_map(|source| source.variables.keys());
-        let names = of_source.map(String::as_str).chain(self.own.keys().copied());
-        let names = names.filter(|name| {
+        let names = of_source.map(String::as_str).chain(self.own.keys().copied()).filter(|name| {
             let of_session = self.of_source(name).is_some_and(|variable| variable.only_in_sessions);
             !(scope == Scope::Global && of_session)
         });

@@ -150,8 +150,12 @@ fn subject(consumer: &BinlogClient) -> String {
         (address, None, Some(id)) => format!("{} server id {id}", address.unwrap_or("?")),
         (address, None, None) => address.unwrap_or("?").to_owned(),
     };
-    let program = consumer.attributes.get("program_name").or_else(|| consumer.attributes.get("_client_name"));
-    let program = program.map(|program| format!(" {program}")).unwrap_or_default();
+    let program = consumer
+        .attributes
+        .get("program_name")
+        .or_else(|| consumer.attributes.get("_client_name"))
+        .map(|program| format!(" {program}"))
+        .unwrap_or_default();
     format!("{user}@{place}{program}")
 }
 

@@ -19,18 +19,21 @@ pub(super) fn findings(facts: &ServerFacts) -> Vec<Finding> {
 fn statistics(fact: &Fact<Vec<LogStatistics>>) -> Finding {
     const WHAT: &str = "binary_log_transaction_compression_stats";
     let Some(rows) = fact.known() else { return not_known(WHAT, fact, "not there") };
-    let texts = rows.iter().map(|row| {
-        let saved = 100.0 - 100.0 * row.compressed_bytes as f64 / (row.uncompressed_bytes.max(1)) as f64;
-        let last = format!("the last {} at {}", row.last_transaction, row.last_timestamp);
-        let LogStatistics { log, compression, .. } = row;
-        let [transactions, bytes] = [(row.transactions, "transactions"), (row.uncompressed_bytes, "bytes")]
-            .map(|(number, things)| counted(number, things));
-        match compression.as_str() {
-            "NONE" => format!("{log} NONE {transactions}, {bytes}, {last}"),
-            _ => format!("{log} {compression} {transactions}, {bytes}, {saved:.0} % saved, {last}"),
-        }
-    });
-    let texts: Vec<_> = texts.collect();
+    let texts: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let saved = 100.0 - 100.0 * row.compressed_bytes as f64 / (row.uncompressed_bytes.max(1)) as f64;
+            let last = format!("the last {} at {}", row.last_transaction, row.last_timestamp);
+            let LogStatistics { log, compression, .. } = row;
+            let [transactions, bytes] =
+                [(row.transactions, "transactions"), (row.uncompressed_bytes, "bytes")]
+                    .map(|(number, things)| counted(number, things));
+            match compression.as_str() {
+                "NONE" => format!("{log} NONE {transactions}, {bytes}, {last}"),
+                _ => format!("{log} {compression} {transactions}, {bytes}, {saved:.0} % saved, {last}"),
+            }
+        })
+        .collect();
     match texts.is_empty() {
         true => Finding::ok(WHAT, "empty: no transaction since the start or the last TRUNCATE"),
         false => Finding::ok(WHAT, texts.join("; ")),

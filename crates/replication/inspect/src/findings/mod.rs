@@ -64,12 +64,14 @@ fn version(facts: &ServerFacts) -> Finding {
 
 fn bugs(facts: &ServerFacts, knowledge: &Knowledge) -> Vec<Finding> {
     let Some(version) = facts.version() else { return Vec::new() };
-    let bugs = knowledge.bugs_of(&version).map(|bug| {
-        let date = if bug.date.is_empty() { String::new() } else { format!(", entry of {}", bug.date) };
-        let found = format!("{} ({}{date}: {})", bug.title, bug.certainty, bug.source);
-        Finding::new("known_bug", found, FindingVerdict::Warn, bug.remedy.as_str()).of(bug.id.as_str())
-    });
-    let bugs: Vec<_> = bugs.collect();
+    let bugs: Vec<_> = knowledge
+        .bugs_of(&version)
+        .map(|bug| {
+            let date = if bug.date.is_empty() { String::new() } else { format!(", entry of {}", bug.date) };
+            let found = format!("{} ({}{date}: {})", bug.title, bug.certainty, bug.source);
+            Finding::new("known_bug", found, FindingVerdict::Warn, bug.remedy.as_str()).of(bug.id.as_str())
+        })
+        .collect();
     match bugs.is_empty() {
         true => vec![Finding::ok("known_bug", "none known of this release")],
         false => bugs,

@@ -192,11 +192,12 @@ mod tests {
                 ("Last_IO_Errno", number),
                 ("Last_IO_Error", if number == "0" { "" } else { "of the connection" }),
                 ("Last_SQL_Error", sql),
-            ];
-            let status = status.map(|(field, value)| (field.to_owned(), value.to_owned()));
+            ]
+            .map(|(field, value)| (field.to_owned(), value.to_owned()));
             lasting_error(&status.into_iter().collect()).map(str::to_owned)
         };
-        let (connection, row) = (Some("of the connection".to_owned()), Some("no such row".to_owned()));
+        let connection = Some("of the connection".to_owned());
+        let row = Some("no such row".to_owned());
         for (running, number, sql, expected) in [
             ("Yes", "0", "", &None),
             ("Connecting", "2003", "", &None),

@@ -113,7 +113,8 @@ impl ClosedLogs {
         let mut logs = BTreeMap::new();
         for file in manifest.unwrap_or_default().files {
             if let Some(number) = names.number(&file.name) {
-                let (name, size) = (file.name.to_string(), file.size);
+                let name = file.name.to_string();
+                let size = file.size;
                 logs.insert(number, ClosedLog { name, size, bytes: Bytes::Archived(file) });
             }
         }
@@ -140,7 +141,8 @@ impl ClosedLogs {
         let base = first.rsplit_once('.').map(|(base, _)| base.to_owned()).unwrap_or_default();
         let names = LogNames::new(&base)?;
         let mut logs = BTreeMap::new();
-        let (mut left_out, mut last) = (None, None::<(FileNumber, String)>);
+        let mut left_out = None;
+        let mut last = None::<(FileNumber, String)>;
         for (name, file) in files {
             let Some(number) = names.number(&name) else {
                 return unfit(
@@ -210,7 +212,8 @@ impl ClosedLogs {
                 }
                 continue;
             }
-            let (had, has) = (self.previous(before)?, self.previous(log)?);
+            let had = self.previous(before)?;
+            let has = self.previous(log)?;
             if !had.is_subset(&has) {
                 let mut lost = had;
                 lost.subtract(&has);

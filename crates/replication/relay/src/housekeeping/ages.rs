@@ -104,7 +104,8 @@ impl Ages {
 
     fn decode(text: &str) -> Option<Ages> {
         let mut ages = Ages::default();
-        let (mut lines, mut source) = (text.lines(), None);
+        let mut lines = text.lines();
+        let mut source = None;
         if lines.next()? != TITLE || !text.ends_with('\n') {
             return None;
         }

@@ -137,7 +137,8 @@ pub(crate) fn waiting(kept: &LineageLog) -> Result<Vec<StoredLog>> {
 
 /// The problem with archiving a log while these files wait for it; `None`: there is none.
 pub(crate) fn trouble(house: &Housekeeping, kept: &LineageLog, waiting: &[StoredLog]) -> Option<String> {
-    let (options, first) = (house.archive.as_ref()?, waiting.first()?);
+    let options = house.archive.as_ref()?;
+    let first = waiting.first()?;
     let now = Instant::now();
     let to = options.place_of(kept).display().to_string();
     let files = match waiting.len() {
@@ -214,7 +215,8 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
             )));
             break;
         }
-        let (telemetry, throttles) = (Arc::clone(&house.telemetry), Arc::clone(&house.throttles));
+        let telemetry = Arc::clone(&house.telemetry);
+        let throttles = Arc::clone(&house.throttles);
         let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
         match creator.add_file(&log.name, bytes, Some(mode)) {
             // It is repaired first. What was packed before it is kept.
@@ -382,7 +384,8 @@ pub(crate) fn lease(
     let shelf = Shelf::of(house, kept)?.ok_or_else(purged)?;
     let log = shelf.get(number).ok_or_else(purged)?;
     let place = PurgedFile { lineages: &house.lineages, kept, number };
-    let (mut failed, mut came) = (None, false);
+    let mut failed = None;
+    let mut came = false;
     let leased = house.brought_back.lease(&place, log.size, &mut |out| {
         came = true;
         shelf.logs.write(log, out).map_err(|error| {

@@ -144,8 +144,10 @@ impl LogTail {
     /// The source does not have the file: was it purged there, or never written?
     fn missing(&self, kept: &LineageLog, name: &str, server: &ConnectOptions) -> Result<Option<String>> {
         let mut log = RemoteLog::open(server, DumpOptions::to_the_end("", 4))?;
-        let first = log.next_piece()?.map(|piece| String::from_utf8_lossy(piece.name).into_owned());
-        let first = first.unwrap_or_default();
+        let first = log
+            .next_piece()?
+            .map(|piece| String::from_utf8_lossy(piece.name).into_owned())
+            .unwrap_or_default();
         drop(log);
         let begins_later = kept.store.names().number(&first).is_none_or(|first| first > self.file);
         if begins_later && !lacks(&mut Connection::open(server)?, &kept.durable_gtids())? {
@@ -161,7 +163,8 @@ type GroupOffsets = Option<(u64, u64)>;
 
 /// The last transaction, and the last group of any kind.
 fn last_groups(log: &mut Translator<'_, io::Sink>) -> Result<(GroupOffsets, GroupOffsets)> {
-    let (mut transaction, mut last) = (None, None);
+    let mut transaction = None;
+    let mut last = None;
     while let Some(group) = log.walker().next_group()? {
         last = Some((group.begin, log.offset()));
         if group.is_transaction {

@@ -93,7 +93,9 @@ fn ask_gtids(server: &ConnectOptions) -> Result<ServersGtids> {
         row(&mut connection, "SELECT @@GLOBAL.server_uuid, @@version_comment, @@GLOBAL.gtid_executed")?;
     let mut cells = answer.into_iter();
     let mut next = || cells.next().unwrap_or_default();
-    let (server, comment, executed) = (next(), next(), next());
+    let server = next();
+    let comment = next();
+    let executed = next();
     let mut gtids: GtidSet = executed.replace('\n', "").parse()?;
     gtids.union(&without_owners(&owned).parse()?);
     Ok(ServersGtids { server: server.parse()?, is_relay: comment == RELAY, gtids })

@@ -357,7 +357,9 @@ fn ask(server: &ConnectOptions) -> Result<(Source, Connection)> {
         .flatten()
         .map(|text| text.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default());
     let mut next = || row.next().unwrap_or_default();
-    let (uuid, gtid_mode, basename) = (next(), next(), next());
+    let uuid = next();
+    let gtid_mode = next();
+    let basename = next();
     let base = basename.rsplit('/').next().unwrap_or_default().to_owned();
     if base.is_empty() {
         return Err(Error::OfSource("the source has no binary log (log_bin is OFF)".into()));
@@ -391,7 +393,8 @@ pub(crate) fn start(kept: &LineageLog, has_gtids: bool, end: Option<&LogEnd>, fi
     let Some(LogEnd { position: Position { file, offset }, .. }) = end else {
         return DumpStart::Position { name: first, position: MAGIC.len() as u64 };
     };
-    let (name, position) = (kept.store.names().log(*file), *offset);
+    let name = kept.store.names().log(*file);
+    let position = *offset;
     match has_gtids {
         // File and position say where to resume, the set says which transactions must not be sent again.
         true => DumpStart::GtidSet { gtid_set: kept.written_gtids(), name, position },

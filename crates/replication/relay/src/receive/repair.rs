@@ -141,8 +141,8 @@ struct Attempt {
 impl HoleQuestion<'_> {
     fn fetch(&self) -> Result<FetchedHole> {
         let now = self.intake.compression.lock().level();
-        let others = (1..=22).filter_map(CompressionLevel::new);
-        let others: Vec<_> = others.map(Some).filter(|level| *level != now).collect();
+        let others: Vec<_> =
+            (1..=22).filter_map(CompressionLevel::new).map(Some).filter(|level| *level != now).collect();
         let first = if now.is_some() { vec![now, None] } else { vec![None] };
         let rounds = match self.hole.to - self.hole.from {
             ..=EACH_LEVEL_MAX => vec![[first, others].concat()],
@@ -178,7 +178,8 @@ impl HoleQuestion<'_> {
         let mut log = RemoteLog::open(self.server, options)?;
         let mut assembler = TransactionBoundaryParser::new();
         // The current transaction, and the beginning of its current event.
-        let (mut open, mut event) = (Spool::new(&memory, Vec::new()), Vec::new());
+        let mut open = Spool::new(&memory, Vec::new());
+        let mut event = Vec::new();
         let mut begin = from;
         let mut is_described = false;
         while let Some(piece) = log.next_piece()? {

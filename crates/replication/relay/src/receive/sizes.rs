@@ -36,7 +36,8 @@ pub(crate) struct PayloadAccount {
 impl Sizes {
     /// Records that it came as this payload, with the size of its events.
     pub(crate) fn came_as(&mut self, header: &TransactionPayloadHeader<'_>) {
-        let (compression, size) = (header.compression_type(), header.payload_size());
+        let compression = header.compression_type();
+        let size = header.payload_size();
         let uncompressed = header.uncompressed_size().unwrap_or(size);
         self.payload = Some(PayloadAccount { compression, size, uncompressed });
     }

@@ -56,8 +56,7 @@ fn fetch(connection: &mut Connection) -> Result<SourceVariables> {
         variable.only_in_sessions = true;
         variables.insert(name, variable);
     }
-    let collations = connection.query("SHOW COLLATION")?;
-    let collations = collations.into_iter().filter_map(collation).collect();
+    let collations = connection.query("SHOW COLLATION")?.into_iter().filter_map(collation).collect();
     Ok(SourceVariables { variables, collations })
 }
 
@@ -135,7 +134,10 @@ fn refused_name(error: &SourceError) -> Option<&str> {
 fn collation(row: ResultRow) -> Option<Collation> {
     let mut cells = row.into_iter().map(text);
     let mut next = || cells.next().flatten();
-    let (name, character_set, id, default) = (next()?, next()?, next()?, next());
+    let name = next()?;
+    let character_set = next()?;
+    let id = next()?;
+    let default = next();
     Some(Collation {
         id: id.parse().ok()?,
         name,

@@ -171,7 +171,8 @@ fn start_threads<'scope>(
         })
     };
     for _ in 0..count {
-        let (batches, memory) = (batches.clone(), memory.clone());
+        let batches = batches.clone();
+        let memory = memory.clone();
         spawn(STORE_WORKER, Box::new(move || compress_all(&batches, &memory)))?;
     }
     spawn(STORE_WRITER, Box::new(move || write_all(intake, kept, progress, in_order)))?;

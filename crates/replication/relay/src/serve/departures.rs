@@ -67,8 +67,8 @@ impl Drop for DepartureWatch {
 
 impl Departures {
     pub(crate) fn new() -> Result<Departures> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC);
-        let epoll = epoll.map_err(|error| Error::io("wait at sockets")(error.into()))?;
+        let epoll = epoll::create(CreateFlags::CLOEXEC)
+            .map_err(|error| Error::io("wait at sockets")(error.into()))?;
         Ok(Departures { epoll, watched: Mutex::default() })
     }
 

@@ -247,7 +247,9 @@ mod tests {
     fn clients_of_random_uuids_displace_each_other_and_no_replica() {
         let storage: Arc<dyn Storage> = Arc::new(binlogz_store::MemoryStorage::new());
         let served = LastServed::open(&storage).unwrap();
-        let (again, once, connected) = (uuid_of(1), uuid_of(2), uuid_of(3));
+        let again = uuid_of(1);
+        let once = uuid_of(2);
+        let connected = uuid_of(3);
         for replica in [again, again, once, connected] {
             served.note(replica, 7, Vec::new).unwrap();
         }

@@ -137,7 +137,8 @@ mod tests {
             let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             Arc::new(ClientListener::open(at, source.map(str::to_owned)).unwrap())
         };
-        let (shared, own) = (open(None), open(Some("orders")));
+        let shared = open(None);
+        let own = open(Some("orders"));
         let listeners = Listeners::new(vec![Arc::clone(&shared)]).unwrap();
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| listeners.accept().unwrap().2.source.clone());

@@ -24,7 +24,8 @@ const KEY_MODE: u32 = 0o600;
 
 /// The files of the relay's own certificate and key in this folder, made if there is no certificate.
 pub(crate) fn files(folder: &Path) -> Result<(PathBuf, PathBuf)> {
-    let (certificate, key) = (folder.join(CERTIFICATE), folder.join(KEY));
+    let certificate = folder.join(CERTIFICATE);
+    let key = folder.join(KEY);
     match std::fs::symlink_metadata(&certificate) {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => make(&certificate, &key)?,
@@ -77,7 +78,8 @@ mod tests {
         fs::set_permissions(folder.path().join(KEY), fs::Permissions::from_mode(0o640)).unwrap();
         let (certificate, key) = files(folder.path()).unwrap();
         let error = ServerTls::read(&certificate, &key).err().unwrap().to_string();
-        let (shown, mends) = (key.display(), "its mode is 0640: others may use it, expected 0600: chmod 600");
+        let shown = key.display();
+        let mends = "its mode is 0640: others may use it, expected 0600: chmod 600";
         assert_eq!(error, format!("{shown}: {mends} {shown}"));
         // Without its key a certificate is worth nothing, and the person who took the key away should put it back.
         fs::remove_file(folder.path().join(KEY)).unwrap();

@@ -127,7 +127,8 @@ impl<'a> Sender<'a> {
         loop {
             self.begin_file(announced)?;
             let ended = self.send_file();
-            let (store, file) = (&self.kept.store, self.log.file());
+            let store = &self.kept.store;
+            let file = self.log.file();
             let ended = ended.map_err(|error| error.in_stored(|| store.names().log(file)));
             self.log.finish_file();
             match ended? {
@@ -182,7 +183,8 @@ impl<'a> Sender<'a> {
     /// if the last file's events have one.
     fn begin_file(&mut self, rotate_checksum: ChecksumAlgorithm) -> Result<()> {
         let head = self.log.head().clone();
-        let (from, first) = (self.dump.from, MAGIC.len() as u64);
+        let from = self.dump.from;
+        let first = MAGIC.len() as u64;
         let rotate =
             artificial_events::fake_rotate(head.header.server_id, &self.name(), from, rotate_checksum);
         self.sink()?.say(&rotate).map_err(broken)?;
@@ -276,7 +278,8 @@ impl<'a> Sender<'a> {
             }
             if durable.is_some_and(|durable| durable.file > self.log.file()) {
                 let walker = self.log.walker();
-                let (offset, end) = (walker.offset(), walker.end()?);
+                let offset = walker.offset();
+                let end = walker.end()?;
                 if offset != end {
                     self.log.check_open()?;
                     let left = end.saturating_sub(offset);

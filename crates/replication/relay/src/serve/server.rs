@@ -58,12 +58,14 @@ pub(crate) fn accept(door: &Arc<Door>) {
             }
         };
         let connection = connections.fetch_add(1, Ordering::Relaxed);
-        let (its, stream) = (Arc::clone(door), Arc::new(stream));
+        let its = Arc::clone(door);
+        let stream = Arc::new(stream);
         let its_stream = Arc::clone(&stream);
         let open = OpenConnection::new(door);
         let serve = move || {
             let _span = spans::client(connection, peer).entered();
-            let (_open, stream) = (open, its_stream);
+            let _open = open;
+            let stream = its_stream;
             serve(&its, &listener, connection, &stream, peer, begun);
         };
         let spawned = thread::Builder::new().name(format!("client {connection}")).spawn(serve);

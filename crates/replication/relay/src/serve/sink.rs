@@ -253,7 +253,8 @@ impl EventSink {
         let replaced = EventHeader::decode(&self.head).map_err(io::Error::other)?;
         self.progress.iter().for_each(|progress| progress.left_out_rows());
         self.packets.begin(replaced.event_size, false, &mut self.out);
-        let (head, checksum) = (self.head.get(HEADER_SIZE..).unwrap_or_default().to_vec(), self.checksum);
+        let head = self.head.get(HEADER_SIZE..).unwrap_or_default().to_vec();
+        let checksum = self.checksum;
         filler::write_blank_rows(&replaced, &head, checksum, |bytes| {
             self.packets.body(bytes, &mut self.out);
             self.flush_if_full()
@@ -327,7 +328,8 @@ impl EventSink {
 
     /// Sends what a client gets of an event that was held.
     fn send_fitted(&mut self, event: &[u8]) -> io::Result<()> {
-        let (fitted, wants_ack) = (self.fitted(event)?, self.wants_ack());
+        let fitted = self.fitted(event)?;
+        let wants_ack = self.wants_ack();
         self.send_ready()?;
         match fitted {
             FittedEvent::AsIs if self.sending => self.send_whole(event, wants_ack),
@@ -508,11 +510,14 @@ mod tests {
     fn shown(log: &[u8], profile: &str, tables: &TableChoice, size: usize) -> Vec<String> {
         let (bytes, refusal) = fitted(log, profile, tables, size);
         assert_eq!(refusal, None);
-        let (mut packets, mut reader) = (PacketReader::default(), MessageReader::default());
+        let mut packets = PacketReader::default();
+        let mut reader = MessageReader::default();
         packets.expect_sequence(1);
         let first = EventHeader::decode(log).unwrap();
         let begin = (first.end_log_pos - first.event_size) as usize;
-        let (mut shown, mut input, mut at) = (Vec::new(), bytes.as_slice(), begin);
+        let mut shown = Vec::new();
+        let mut input = bytes.as_slice();
+        let mut at = begin;
         while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
             let frame = EventFrame::from_bytes(&message[1..], 4).unwrap();
             assert_eq!(frame.stored_checksum(), Some(frame.computed_checksum()), "{}", frame.event_type());

@@ -69,7 +69,8 @@ impl TablePattern {
 
 /// Whether a name fits a pattern: `*` stands for any bytes. Takes at most the product of both lengths.
 fn is_match(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut name_at) = (0, 0);
+    let mut at = 0;
+    let mut name_at = 0;
     // The last star, and where the name went on after it.
     let mut star: Option<(usize, usize)> = None;
     while name_at < name.len() {

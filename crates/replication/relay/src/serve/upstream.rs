@@ -206,8 +206,8 @@ impl End {
     /// Waits until the relay has all up to there.
     fn await_at(&self, server: &SourceServer, until: Instant) -> Result<(), MissingPart> {
         loop {
-            let missing = self.missing(server);
-            let missing = missing.map_err(|error| MissingPart::Unknown(error.told(UNKNOWN_ERROR)))?;
+            let missing =
+                self.missing(server).map_err(|error| MissingPart::Unknown(error.told(UNKNOWN_ERROR)))?;
             let Some(missing) = missing else { return Ok(()) };
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -35,7 +35,8 @@ macro_rules! complain {
         let telemetry: &$crate::telemetry::Telemetry = &$telemetry;
         let error: &$crate::error::Error = $error;
         let line = telemetry.remember(error, $line);
-        let (source, kind) = (telemetry.source(), error.kind());
+        let source = telemetry.source();
+        let kind = error.kind();
         match error.is_of_client() {
             true => tracing::warn!(source, kind, "{line}"),
             false => tracing::error!(source, kind, "{line}"),

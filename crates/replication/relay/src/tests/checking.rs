@@ -38,7 +38,8 @@ struct Archived {
 
 impl Archived {
     fn new(overdue: Duration) -> Archived {
-        let (disk, to) = (SimulatedDisk::new(), tempfile::tempdir().unwrap());
+        let disk = SimulatedDisk::new();
+        let to = tempfile::tempdir().unwrap();
         let source = SourceLog::hourly(4, 1_700_000_000, 3600);
         for file in &source.files {
             let storage = storage::at(to.path()).unwrap();
@@ -131,8 +132,7 @@ fn what_is_damaged_in_an_archive_is_found_by_the_schedule_told_and_red_until_it_
         );
         assert_eq!(told, [line], "byte {at}");
         assert_eq!(archived.status().damaged_logs, 1);
-        let check = archived.written_down();
-        let check = check.damage().unwrap();
+        let check = archived.written_down().damage().unwrap();
         assert_eq!((check.problems, check.time, check.depth), (1, time, CheckDepth::Content));
         // A restart makes it no better, and one line is enough.
         archived.start_again();

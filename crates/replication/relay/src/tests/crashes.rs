@@ -194,8 +194,10 @@ pub(super) fn open(
         Err(error) => panic!("{what}: {error}"),
     };
     let held = relay.intake.written_gtids();
-    let last = (0..=known.sent).rev().find(|last| gtids(*last) == held);
-    let last = last.unwrap_or_else(|| panic!("{what}: a hole in {held}, or what was never sent: {known:?}"));
+    let last = (0..=known.sent)
+        .rev()
+        .find(|last| gtids(*last) == held)
+        .unwrap_or_else(|| panic!("{what}: a hole in {held}, or what was never sent: {known:?}"));
     assert!(last >= known.promised, "{what}: {} was promised, the log ends with {last}", known.promised);
     // Now a replica may see it.
     known.promised = last;

@@ -254,7 +254,8 @@ fn troubles(relay: &RelaySource) -> Vec<String> {
 
 /// The bytes that the source has for the hole.
 fn from_source(source: &SourceLog, damage: &Damage) -> Result<Spool> {
-    let (file, hole) = (&source.files[damage.file.0 as usize - 1], &damage.holes[0]);
+    let file = &source.files[damage.file.0 as usize - 1];
+    let hole = &damage.holes[0];
     let mut bytes = Spool::new(&SpoolMemory::new(1 << 20), Vec::new());
     bytes.append(&file.bytes[hole.from as usize..hole.to as usize]).unwrap();
     Ok(bytes)
@@ -265,10 +266,8 @@ fn a_dump_over_damage_ends_with_1236_that_says_where_also_for_clients_without_ch
     let source = SourceLog::small();
     let (disk, relay, kept) = received(&source);
     let name = kept.store.logs().unwrap()[0].name.clone();
-    let (size, head) = (
-        disk.open(&name, false).unwrap().size().unwrap(),
-        kept.part(Form::Received, FormFile::first_of(FILE), None).unwrap().head.end(),
-    );
+    let size = disk.open(&name, false).unwrap().size().unwrap();
+    let head = kept.part(Form::Received, FormFile::first_of(FILE), None).unwrap().head.end();
     let mut genuine = HashSet::new();
     for file in &source.files {
         events(&file.bytes[4..], |_, frame| {

@@ -56,10 +56,12 @@ impl DumpConnection for InMemory {
 
 impl InMemory {
     pub(super) fn messages(&self) -> Vec<Vec<u8>> {
-        let (sent, mut packets, mut reader) =
-            (self.sent.lock(), PacketReader::default(), MessageReader::default());
+        let sent = self.sent.lock();
+        let mut packets = PacketReader::default();
+        let mut reader = MessageReader::default();
         packets.expect_sequence(SEQUENCE);
-        let (mut messages, mut input) = (Vec::new(), sent.as_slice());
+        let mut messages = Vec::new();
+        let mut input = sent.as_slice();
         while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
             messages.push(message.to_vec());
         }
@@ -99,7 +101,9 @@ pub(super) fn dump(
     }
     let peer = "127.0.0.1:1".parse().unwrap();
     let server = Arc::clone(&relay.server);
-    let (account, attributes, socket) = (None, Vec::new(), None);
+    let account = None;
+    let attributes = Vec::new();
+    let socket = None;
     let client = KnownClient { server, connection: number, peer, account, attributes, socket };
     client.dump(&lineage, &variables, request, SEQUENCE, connection.clone())
 }
@@ -197,7 +201,8 @@ fn a_request_that_can_not_be_met_is_told_why() {
 fn a_second_dump_of_a_replica_ends_the_first_and_a_client_that_leaves_its_own() {
     let source = SourceLog::small();
     let relay = relay(&source, FormPolicy::Always(Form::Received));
-    let (first, second) = (InMemory::default(), InMemory::default());
+    let first = InMemory::default();
+    let second = InMemory::default();
     let waits = by_gtid_set(DumpFlags::default(), GtidSet::new());
     let size = source.files.iter().map(|file| file.bytes.len()).sum();
     let has_all = |connection: &InMemory| connection.sent.lock().len() >= size;

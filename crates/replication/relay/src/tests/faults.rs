@@ -66,7 +66,8 @@ struct Met {
 fn run(disk: &SimulatedDisk, seed: u64, (source, random): (&SourceLog, &Random), what: &str) -> Met {
     let random = &mut random.clone();
     let mut known = Known::default();
-    let (mut errors, mut troubled) = (0, false);
+    let mut errors = 0;
+    let mut troubled = false;
     let mut again = |error: &Error, what: &str| {
         errors += 1;
         assert!(!error.is_final() && errors < ERRORS_MAX, "{what}: {error}");
@@ -174,7 +175,8 @@ fn a_sync_that_failed_is_told_until_something_is_durable_again() {
     let (disk, relay, source, mut known) = loop {
         let random = &mut Random::new(seed);
         let source = SourceLog::new(random, false);
-        let (disk, mut known) = (SimulatedDisk::new(), Known::default());
+        let disk = SimulatedDisk::new();
+        let mut known = Known::default();
         let disk_of_it = Arc::new(OneDisk(disk.clone()));
         let relay = open_source(options(random), disk_of_it).unwrap();
         let pieces = 1 + random.below(60);
@@ -187,14 +189,16 @@ fn a_sync_that_failed_is_told_until_something_is_durable_again() {
     println!("SEED={seed}");
     let random = &mut Random::new(seed);
     disk.trouble_at(disk.calls(), DiskFault::Eio, false);
-    let (its, heard) = (Arc::clone(&relay), Heard::default());
+    let its = Arc::clone(&relay);
+    let heard = Heard::default();
     let listens = heard.clone();
     std::thread::spawn(move || listens.during(|| its.intake.sync_for_ever()));
     wait_for("failure", || relay.intake.control.seen().phase == Phase::Failed);
     // The line comes before the phase, and is counted with it.
     let (errors, last) = relay.telemetry.meters.errors();
     assert!(errors.get("store").is_some_and(|count| *count > 0), "a sync that failed is counted: {errors:?}");
-    let (lines, first) = (heard.lines(), &last.last().unwrap().text);
+    let lines = heard.lines();
+    let first = &last.last().unwrap().text;
     assert!(first.ends_with("; what is durable is served"), "{first}");
     assert!(lines.contains(&format!("ERROR {first}")), "{lines:?} {first}");
     assert!(relay.intake.control.is_wanted(), "it is tried again");

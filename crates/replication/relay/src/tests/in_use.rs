@@ -28,7 +28,8 @@ impl IncomingLog for Idle {
             flags: HeaderFlags(0),
         };
         let framing = Framing::with_checksum(ChecksumAlgorithm::CRC32);
-        let (name, bytes) = (&b"binlog.000001"[..], &[][..]);
+        let name = &b"binlog.000001"[..];
+        let bytes = &[][..];
         let piece = EventPiece {
             header,
             framing,
@@ -77,8 +78,8 @@ fn a_connection_ends_once_the_file_in_use_is_known_to_be_damaged_though_nothing_
     // The next connection repairs it.
     let error = storing::run(&relay.intake, &kept, |batches| {
         receive_all(ReceivedBytes::new(&relay.intake, &kept, batches, None)?, Idle(9), UUID, None)
-    });
-    let error = error.unwrap_err();
+    })
+    .unwrap_err();
     assert_eq!(error.to_string(), damage);
     assert!(!error.is_final() && !error.is_local(), "{error:?}");
 }

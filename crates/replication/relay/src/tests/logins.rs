@@ -71,7 +71,8 @@ impl RawClient {
     fn greeted(at: SocketAddr) -> Result<RawClient, String> {
         let stream = TcpStream::connect(at).map_err(|error| error.to_string())?;
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let (packets, messages) = (PacketReader::default(), MessageReader::default());
+        let packets = PacketReader::default();
+        let messages = MessageReader::default();
         let mut client = RawClient { stream, packets, messages, input: Vec::new(), nonce: [0; 20] };
         let message = client.message()?;
         client.nonce = Greeting::decode(&message).map_err(|error| format!("{error}: {message:?}"))?.nonce;
@@ -167,7 +168,8 @@ impl RawClient {
     }
 
     fn rows(&mut self) -> Result<String, String> {
-        let (mut ends, mut text) = (0, String::new());
+        let mut ends = 0;
+        let mut text = String::new();
         loop {
             let message = self.message()?;
             match message.first() {
@@ -305,7 +307,8 @@ fn of_thousands_of_logins_beside_a_busy_machine_none_is_lost() {
     // Far fewer slots than come at once, as a machine with few descriptors has them.
     let (running, _folder) = serve(Limits { logging_in_max: 16, connections_max: 1000, per_address_max: 0 });
     let at = running.address();
-    let (is_over, left) = (AtomicBool::new(false), AtomicUsize::new(logins));
+    let is_over = AtomicBool::new(false);
+    let left = AtomicUsize::new(logins);
     let lost: Vec<String> = thread::scope(|scope| {
         // As many as there are cores, and more.
         for _ in 0..8 {

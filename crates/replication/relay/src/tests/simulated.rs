@@ -50,7 +50,8 @@ impl SourceLog {
     /// Some files, some of their transactions compressed by the source, and with `large` one in each that is larger
     /// than the distance of places in the index.
     pub(super) fn new(random: &mut Random, large: bool) -> SourceLog {
-        let (mut files, mut last) = (Vec::new(), 0);
+        let mut files = Vec::new();
+        let mut last = 0;
         let count = 2 + random.below(3);
         for number in 1..=count {
             let mut log = LogBuilder::new(Release::MYSQL_9_7);
@@ -88,7 +89,8 @@ impl SourceLog {
     pub(super) fn hourly(count: usize, began: u64, step: u64) -> SourceLog {
         let name = |number: usize| format!("{BASE}.{number:06}");
         let file = |number: usize| {
-            let (before, gno) = (gtids(number as u64 - 1), number as u64);
+            let before = gtids(number as u64 - 1);
+            let gno = number as u64;
             let mut log = LogBuilder::new(Release::MYSQL_9_7);
             let mut previous = Vec::new();
             before.encode(before.format(), &mut previous);

@@ -68,7 +68,8 @@ fn parse_option(line: &str) -> OptionLine<'_> {
 
 /// The line up to a `#` outside of quotes.
 fn without_comment(line: &str) -> &str {
-    let (mut quote, mut escaped) = (None, false);
+    let mut quote = None;
+    let mut escaped = false;
     for (index, byte) in line.bytes().enumerate() {
         match byte {
             b'#' if quote.is_none() => return &line[..index],

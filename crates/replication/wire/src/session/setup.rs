@@ -367,8 +367,8 @@ mod tests {
             "asking SET @rpl_semi_sync_replica = 1" => panic!("its name before 8.0.26"),
             _ if doing.contains("@@") => refused(ServerError::UNKNOWN_SYSTEM_VARIABLE),
             _ => ServerAnswer::Ok,
-        });
-        let identity = identity.unwrap();
+        })
+        .unwrap();
         assert_eq!(identity.announced_checksum, ChecksumAlgorithm::NONE);
         assert!(identity.semi_sync && identity.server_uuid.is_none() && identity.gtid_mode.is_none());
     }

@@ -485,7 +485,8 @@ impl Current {
         }
         // Events that steer were checked when they were followed.
         if verify && self.framing.checksum().size() > 0 && !steers(self.header.event_type) {
-            let (stored, computed) = (u32::from_le_bytes(self.stored), self.crc.clone().finish());
+            let stored = u32::from_le_bytes(self.stored);
+            let computed = self.crc.clone().finish();
             if stored != computed {
                 return Err(BinlogError::Checksum { stored, computed });
             }

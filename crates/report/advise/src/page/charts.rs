@@ -101,8 +101,9 @@ impl Advice {
                 values: values.into(),
             }
         });
-        let series = [("p50", Paint::First), ("p95", Paint::Second), ("p99", Paint::Fourth)];
-        let series = series.map(|(label, paint)| Series::new(label, paint)).into();
+        let series = [("p50", Paint::First), ("p95", Paint::Second), ("p99", Paint::Fourth)]
+            .map(|(label, paint)| Series::new(label, paint))
+            .into();
         Card {
             is_wide: true,
             ..card(
@@ -144,7 +145,8 @@ impl Advice {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let rows = self.figures.tables.largest_first().into_iter().take(TOP).map(|(name, figures)| {
             let share = figures.shares.get(place).copied().unwrap_or(0);
-            let (plain, bytes) = (figures.total(), share.saturating_add(1 << 15) >> 16);
+            let plain = figures.total();
+            let bytes = share.saturating_add(1 << 15) >> 16;
             let saved = saved_percent(plain, bytes);
             let name = name.map_or_else(
                 || "not of a table".to_owned(),
@@ -168,7 +170,9 @@ impl Advice {
 
     fn by_hour(&self, place: usize) -> Option<Card> {
         let skipped = self.figures.hours.len().saturating_sub(HOURS_MAX);
-        let (mut at, mut plain, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut at = Vec::new();
+        let mut plain = Vec::new();
+        let mut bytes = Vec::new();
         for (hour, figures) in self.figures.hours.iter().skip(skipped) {
             at.push(TableCell::hour(*hour).for_people());
             plain.push(Some((figures.left + figures.plain.iter().sum::<u64>()) as f64));

@@ -141,7 +141,8 @@ pub(super) fn days(date: Date) -> Result<Option<i64>> {
         year @ 70..100 => year + 1900,
         year => year,
     };
-    let (month, day) = (i64::from(date.month()), i64::from(date.day()));
+    let month = i64::from(date.month());
+    let day = i64::from(date.day());
     if year == 0 || month == 0 || day == 0 {
         return Ok(None);
     }

@@ -171,7 +171,8 @@ impl Shape<'_> {
     }
 
     fn pair(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        let (x, y) = (f64::from_le_bytes(self.take()?), f64::from_le_bytes(self.take()?));
+        let x = f64::from_le_bytes(self.take()?);
+        let y = f64::from_le_bytes(self.take()?);
         // Whole numbers without a point.
         let _ = write!(out, "{x} {y}");
         Ok(())

@@ -145,7 +145,9 @@ fn push_vector(out: &mut Vec<u8>, vector: &Vector<'_>) {
 
 /// A document's text without the spaces between its parts.
 fn without_spaces(text: &[u8]) -> Vec<u8> {
-    let (mut plain, mut in_string, mut escaped) = (Vec::with_capacity(text.len()), false, false);
+    let mut plain = Vec::with_capacity(text.len());
+    let mut in_string = false;
+    let mut escaped = false;
     for &byte in text {
         if in_string {
             in_string = escaped || byte != b'"';

@@ -69,7 +69,8 @@ impl ChartAxis {
     /// The first time, the seconds from there to the last, and all times; `None` for names, and where the clock stood still or went back.
     fn span(&self) -> Option<(u64, u64, &[u64])> {
         let ChartAxis::Times(times) = self else { return None };
-        let (first, last) = (*times.first()?, *times.last()?);
+        let first = *times.first()?;
+        let last = *times.last()?;
         (times.is_sorted() && last > first).then(|| (first, last - first, times.as_slice()))
     }
 

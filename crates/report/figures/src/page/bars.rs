@@ -144,7 +144,8 @@ impl Bars {
             EscapedText(said),
         )?;
         if let Some((low, high)) = bar.interval {
-            let (low, high) = (low.max(0.0) / full, high / full);
+            let low = low.max(0.0) / full;
+            let high = high / full;
             let title = EscapedText("how far it may be off").to_string();
             write!(
                 out,

@@ -24,7 +24,9 @@ impl ClockDigits {
     /// A time in UTC.
     pub(super) fn text(self, time: u64) -> String {
         let of_day = time % 86_400;
-        let (hours, minutes, seconds) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+        let hours = of_day / 3600;
+        let minutes = of_day / 60 % 60;
+        let seconds = of_day % 60;
         match self {
             ClockDigits::Minutes => format!("{hours:02}:{minutes:02}"),
             ClockDigits::Seconds => format!("{hours:02}:{minutes:02}:{seconds:02}"),

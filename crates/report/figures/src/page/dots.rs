@@ -33,7 +33,8 @@ impl Dots {
         write_legend(&self.series, out)?;
         let values = || self.rows.iter().flat_map(|row| row.values.iter().flatten().copied());
         let known = || values().filter(|value| value.is_finite() && *value > 0.0);
-        let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+        let low = known().fold(f64::INFINITY, f64::min);
+        let high = known().fold(0.0, f64::max);
         let scale = Scale::of(low, high);
         writeln!(out, "<div class=\"dots\" role=\"list\">")?;
         for row in &self.rows {
@@ -94,7 +95,8 @@ impl Scale {
         if high <= 0.0 {
             return Scale { from: 0, to: 1 };
         }
-        let (from, to) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+        let from = low.log10().floor() as i32;
+        let to = high.log10().ceil() as i32;
         Scale { from, to: to.max(from + 1) }
     }
 

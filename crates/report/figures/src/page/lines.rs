@@ -70,7 +70,8 @@ impl LineChart {
         }
         let shares = self.at.shares();
         for (place, line) in self.lines.iter().enumerate() {
-            let (class, stroke) = (line.series.paint.class(), stroke(place));
+            let class = line.series.paint.class();
+            let stroke = stroke(place);
             if self.is_filled && place == 0 {
                 write!(
                     out,
@@ -100,7 +101,8 @@ impl LineChart {
         }
         write!(out, "<ul class=\"legend\">")?;
         for (place, ChartLine { series, values }) in self.lines.iter().enumerate() {
-            let (class, stroke) = (series.paint.class(), stroke(place));
+            let class = series.paint.class();
+            let stroke = stroke(place);
             write!(out, "<li><i class=\"stroke {class} {stroke}\"></i>{}", EscapedText(&series.label))?;
             let last = values.iter().rev().flatten().next().filter(|_| self.at.has_times());
             if let Some(last) = last {

@@ -120,7 +120,8 @@ pub(super) fn check(row: &Row<'_, '_>) -> Result<()> {
     if !cells().any(|cell| is_large(&cell)) {
         return Ok(());
     }
-    let (mut out, mut scratch) = (Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut scratch = Vec::new();
     for cell in cells() {
         if LargeValue::of(&cell)?.is_none() {
             out.clear();
@@ -136,7 +137,8 @@ mod tests {
     use super::*;
 
     fn in_pieces(value: LargeContent<'_>) -> (Vec<u8>, usize) {
-        let (mut text, mut longest) = (Vec::new(), 0);
+        let mut text = Vec::new();
+        let mut longest = 0;
         let mut out = Vec::new();
         let mut take = |out: &mut Vec<u8>| {
             longest = longest.max(out.len());

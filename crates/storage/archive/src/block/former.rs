@@ -201,7 +201,8 @@ impl<'a> BlockFinder<'a> {
         let images = self.finder.images(table)?;
         let hash = hash(table, image);
         let standing = images.get(hash)?;
-        let (block, number) = (standing.0, standing.1 as usize);
+        let block = standing.0;
+        let number = standing.1 as usize;
         let source = if block == self.block {
             (number < count).then_some(1)?
         } else {

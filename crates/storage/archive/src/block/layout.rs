@@ -167,7 +167,8 @@ impl<'a> BlockLayout<'a> {
     /// Walks over a body up to its checksum.
     fn body(&mut self, walk: &mut impl Walk, event_type: EventType) -> Result<()> {
         let slot = |field| StreamColumn::new(usize::from(event_type.0), BODY + field);
-        let (low, last) = (ByteOrder::Low, &mut self.last);
+        let low = ByteOrder::Low;
+        let last = &mut self.last;
         match event_type {
             EventType::GTID | EventType::ANONYMOUS_GTID => gtid(walk, last, slot),
             EventType::XID => {

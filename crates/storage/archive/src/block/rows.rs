@@ -108,8 +108,8 @@ impl MappedTable {
         map: &TableMapEvent<'_>,
         past: &Past<'_>,
     ) -> Result<MappedTable> {
-        let kinds = map.columns().map(|column| Ok(ColumnKind::new(&column?, None)?));
-        let kinds = kinds.collect::<Result<Vec<_>>>()?;
+        let kinds =
+            map.columns().map(|column| Ok(ColumnKind::new(&column?, None)?)).collect::<Result<Vec<_>>>()?;
         let forms: Vec<ValueWalk> = kinds.iter().copied().map(ValueWalk::of).collect();
         let is_json = |&index: &usize| matches!(kinds.get(index), Some(ColumnKind::Json { .. }));
         let json: Vec<usize> = (0..kinds.len()).filter(is_json).collect();
@@ -277,7 +277,8 @@ impl MappedTable {
 
     /// The bits that say which values are NULL.
     fn nulls(&self, walk: &mut impl Walk, role: ImageRole, count: usize) -> Result<Range<usize>> {
-        let (column, size) = (StreamColumn::new(self.group, NULLS + role as usize), count.div_ceil(8));
+        let column = StreamColumn::new(self.group, NULLS + role as usize);
+        let size = count.div_ceil(8);
         let at = walk.walked().len();
         match size {
             0 => Ok(at..at),

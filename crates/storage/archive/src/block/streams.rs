@@ -257,13 +257,14 @@ impl Streams {
                     "one for each member",
                 ));
             }
-            let (mut group, mut at) = (0i64, 0usize);
+            let mut group = 0i64;
+            let mut at = 0usize;
             for (step, count) in members.iter().zip(&counts) {
                 group = group.wrapping_add(*step);
-                let column = usize::try_from(group).ok().filter(|&group| group >= StreamColumn::TABLES);
-                let column = column.ok_or_else(|| {
-                    Error::damaged("pool", format!("group {group}"), "the group of a table")
-                })?;
+                let column =
+                    usize::try_from(group).ok().filter(|&group| group >= StreamColumn::TABLES).ok_or_else(
+                        || Error::damaged("pool", format!("group {group}"), "the group of a table"),
+                    )?;
                 let end = usize::try_from(*count).ok().and_then(|count| at.checked_add(count));
                 let whole = if kind == NUMBERS { numbers.len() } else { strings.len() };
                 let end = end.filter(|&end| end <= whole && end > at).ok_or_else(|| {

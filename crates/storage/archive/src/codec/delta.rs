@@ -66,10 +66,13 @@ fn byte_of(old: &[u8], at: usize) -> u8 {
 pub(crate) fn apply(old: &[u8], difference: &[u8], size_max: usize) -> Result<Vec<u8>> {
     let mut from = Taker::new(difference);
     let longer = from.signed()?;
-    let size = (old.len() as i64).checked_add(longer).and_then(|size| usize::try_from(size).ok());
-    let size = size.filter(|&size| size <= size_max).ok_or_else(|| {
-        Error::damaged("difference", format!("a string {longer} bytes longer"), "one that has room")
-    })?;
+    let size = (old.len() as i64)
+        .checked_add(longer)
+        .and_then(|size| usize::try_from(size).ok())
+        .filter(|&size| size <= size_max)
+        .ok_or_else(|| {
+            Error::damaged("difference", format!("a string {longer} bytes longer"), "one that has room")
+        })?;
     let behind = from.at_most(size.min(old.len()) as u64, "bytes at the end")?;
     let front = size - behind;
     let mut out = Vec::with_capacity(size);
@@ -111,7 +114,8 @@ mod tests {
     #[test]
     fn changed_strings_come_back_and_take_little() {
         let original: Vec<u8> = (0..500u32).map(|at| (at * at % 251) as u8).collect();
-        let (seed, mut differences) = (seed(), 0);
+        let seed = seed();
+        let mut differences = 0;
         for index in 0..2000 {
             let (old, _) = mutate(&original, seed, index);
             let (new, what) = mutate(&old, seed, index + 1000);

@@ -127,7 +127,8 @@ fn pack_different(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Resu
     let start = strings.len() / 3;
     let sample =
         if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
-    let (mut plain_sample, mut shaped_sample) = (Vec::new(), Vec::new());
+    let mut plain_sample = Vec::new();
+    let mut shaped_sample = Vec::new();
     pack_coded(&sample, quick(&sample.bytes, level)?, &mut plain_sample)?;
     match ShapedStrings::of(&sample) {
         Some(sample) => sample.pack(level, &mut shaped_sample)?,
@@ -323,7 +324,8 @@ mod tests {
         let mut packed = Vec::new();
         pack(&strings, Level::Default, &mut packed).unwrap();
         let mut taker = Taker::new(&packed);
-        let (count, size) = (strings.len(), strings.bytes.len());
+        let count = strings.len();
+        let size = strings.bytes.len();
         assert_eq!(unpack(&mut taker, count, size).unwrap(), strings);
         assert_eq!(taker.left(), 0);
         for length in (0..packed.len()).step_by(packed.len() / 50 + 1) {

@@ -279,10 +279,12 @@ impl BlockFindings {
         }
         let mut decoder = RowDecoder::new();
         let magic = if piece.offset == 0 && piece.log.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
-        let (mut size, mut checksums) = (magic, None);
+        let mut size = magic;
+        let mut checksums = None;
         let mut is_head = piece.offset == 0;
         let mut tail = 0..0;
-        let (mut after_gtid, mut without_gtid) = (false, false);
+        let mut after_gtid = false;
+        let mut without_gtid = false;
         for event in events::events(&piece.log, piece.offset) {
             let header = EventHeader::decode(event).ok()?;
             let event_type = header.event_type;
@@ -444,8 +446,7 @@ impl BlockFindings {
             let narrow =
                 |(low, high): (i128, i128)| Some((i64::try_from(low).ok()?, i64::try_from(high).ok()?));
             let is_unknown = rows.is_unknown || rows.has_text && rows.range.is_some();
-            let range = rows.range.filter(|_| !is_unknown).and_then(narrow);
-            let range = range.filter(|_| left >= RANGE_SIZE);
+            let range = rows.range.filter(|_| !is_unknown).and_then(narrow).filter(|_| left >= RANGE_SIZE);
             left -= if range.is_some() { RANGE_SIZE } else { 0 };
             let keys = rows.hashes.len() as i128;
             // Nearly every number in the range is there: a filter would tell little more.
@@ -608,7 +609,8 @@ impl Contents {
         }
         let mut tables = Vec::new();
         for _ in 0..from.at_most(plain.len() as u64, "count of tables")? {
-            let (database, table) = (from.bytes()?.to_vec(), from.bytes()?.to_vec());
+            let database = from.bytes()?.to_vec();
+            let table = from.bytes()?.to_vec();
             let key = match from.byte()? {
                 0 => None,
                 _ => {
@@ -698,7 +700,8 @@ impl BlockContents {
         let flags = from.byte()?;
         let has = |bit: u8| flags >> bit & 1 == 1;
         let origin = if has(4) { Some(from.number()?) } else { None };
-        let (first, span) = (from.number()?, from.number()?);
+        let first = from.number()?;
+        let span = from.number()?;
         let tail = from.bytes()?.to_vec();
         let count = from.at_most(tables as u64, "count of tables")?;
         let mut number = 0u64;
@@ -708,7 +711,9 @@ impl BlockContents {
             if number >= tables as u64 {
                 return Err(Error::damaged("contents", format!("table {number}"), "a table that is there"));
             }
-            let (inserted, updated, deleted) = (from.number()?, from.number()?, from.number()?);
+            let inserted = from.number()?;
+            let updated = from.number()?;
+            let deleted = from.number()?;
             let keys = from.byte()?;
             let range = match keys & 1 {
                 1 => {
@@ -718,7 +723,8 @@ impl BlockContents {
                 _ => None,
             };
             let table = number as u32;
-            let (in_filter, are_texts) = (keys & 2 > 0, keys & 4 > 0);
+            let in_filter = keys & 2 > 0;
+            let are_texts = keys & 4 > 0;
             there.push(TableContents { table, inserted, updated, deleted, range, in_filter, are_texts });
         }
         Ok(BlockContents {

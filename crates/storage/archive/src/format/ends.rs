@@ -85,7 +85,9 @@ pub(crate) fn read_end(bytes: &dyn ReadRange) -> Result<(Index, u32)> {
         return Err(unknown_version(version));
     }
     let at = (TAIL_SIZE - tail_size) as usize;
-    let (offset, index_size, crc32) = (field(at, 8), field(at + 8, 4), field(at + 12, 4));
+    let offset = field(at, 8);
+    let index_size = field(at + 8, 4);
+    let crc32 = field(at + 12, 4);
     if index_size > u64::from(INDEX_SIZE_MAX) || offset.checked_add(index_size + tail_size) != Some(size) {
         return Err(Error::damaged(
             "object",

@@ -163,7 +163,8 @@ impl Index {
         }
         let mut contents = None;
         if version >= VERSION_CONTENTS {
-            let (at, size) = (from.number()?, from.number()?);
+            let at = from.number()?;
+            let size = from.number()?;
             let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
             contents = Some(ContentsEntry { at, size, crc32 }).filter(|contents| contents.size > 0);
         }
@@ -256,7 +257,8 @@ impl BlockEntry {
         let log = if several { from.at_most(LOGS_MAX, "number of a log")? as u32 } else { 0 };
         let offset = from.number()?;
         let size = from.at_most(BLOCK_SIZE_MAX as u64, "size of a block")? as u64;
-        let (at, packed_size) = (from.number()?, from.number()?);
+        let at = from.number()?;
+        let packed_size = from.number()?;
         let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let continues = from.byte()? == 1;
         let method = if from.byte()? == 1 { Method::Columns } else { Method::Bytes };

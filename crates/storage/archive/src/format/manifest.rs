@@ -391,7 +391,8 @@ fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
 /// Names and sizes lie: each log is there once, and the sizes of all can be added, so that nobody who looks for one or adds some
 /// has to ask.
 fn check_entries(files: &[FileEntry]) -> Result<()> {
-    let (mut size, mut packed_size) = (0u64, 0u64);
+    let mut size = 0u64;
+    let mut packed_size = 0u64;
     let mut names = HashSet::with_capacity(files.len());
     for file in files {
         if !names.insert(file.name.as_str()) {

@@ -147,7 +147,8 @@ pub(super) fn arrange(files: &[FileEntry], parts: &[ManifestPart]) -> (Vec<LogRu
     if files.len() <= TAIL_MAX {
         return (Vec::new(), 0);
     }
-    let (mut runs, mut at) = (Vec::new(), 0);
+    let mut runs = Vec::new();
+    let mut at = 0;
     for (number, part) in parts.iter().enumerate() {
         let Some(logs) = found(files, at, part) else { continue };
         runs.push(LogRun { logs: at..logs.start, stored: None });
@@ -246,7 +247,8 @@ mod tests {
 
     /// How often a log is written if this many come one after the other.
     fn written(logs: usize) -> usize {
-        let (mut parts, mut written) = (Vec::new(), 0);
+        let mut parts = Vec::new();
+        let mut written = 0;
         for _ in 0..logs / BATCH {
             let before: Vec<_> =
                 parts.iter().enumerate().map(|(number, (length, _))| (*length, Some(number))).collect();

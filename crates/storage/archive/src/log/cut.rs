@@ -73,7 +73,8 @@ impl<R: Read> Cutter<R> {
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        let (maps, continues) = (self.maps.clone(), self.assembler.is_open() || self.left_of_event > 0);
+        let maps = self.maps.clone();
+        let continues = self.assembler.is_open() || self.left_of_event > 0;
         let size = self.size_of_piece();
         let rest = self.buffer.split_off(size);
         let log = std::mem::replace(&mut self.buffer, rest);

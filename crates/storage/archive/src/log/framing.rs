@@ -140,8 +140,10 @@ impl LogFraming {
             return;
         };
         let event_type = EventType(begun.get(EVENT_TYPE_OFFSET).copied().unwrap_or_default());
-        let size = begun.get(EVENT_SIZE_OFFSET..).and_then(|size| size.first_chunk());
-        let size = size.map_or(0, |size| u32::from_le_bytes(*size));
+        let size = begun
+            .get(EVENT_SIZE_OFFSET..)
+            .and_then(|size| size.first_chunk())
+            .map_or(0, |size| u32::from_le_bytes(*size));
         // The first event says which header the others have.
         let least = match self.event {
             None if event_type != EventType::START_V3 => HEADER_SIZE,

@@ -33,7 +33,8 @@ pub fn numbered(name: &str, step: i64) -> Option<String> {
 pub fn sort_by_name<T>(logs: &mut [T], name: impl Fn(&T) -> &str) {
     // Nearly always they are.
     if logs.is_sorted_by(|one, next| {
-        let (one, next) = (parts(name(one)), parts(name(next)));
+        let one = parts(name(one));
+        let next = parts(name(next));
         one.0 == next.0 && one.1 <= next.1
     }) {
         return;

@@ -126,8 +126,10 @@ impl Payloads {
             else {
                 break;
             };
-            let size = header.get(EVENT_SIZE_OFFSET..).and_then(|size| size.first_chunk());
-            let size = size.map_or(0, |size| u32::from_le_bytes(*size));
+            let size = header
+                .get(EVENT_SIZE_OFFSET..)
+                .and_then(|size| size.first_chunk())
+                .map_or(0, |size| u32::from_le_bytes(*size));
             if (size as usize) < HEADER_SIZE {
                 break;
             }
@@ -186,8 +188,7 @@ impl Payloads {
         let mut codecs: Vec<_> = made.into_iter().map(|(codec, _)| codec).collect();
         // Versions mostly agree on their output: the samples need not tell them apart.
         for codec in codecs.clone() {
-            let others = codec.with_all_libraries();
-            let others: Vec<_> = others.filter(|other| !codecs.contains(other)).collect();
+            let others: Vec<_> = codec.with_all_libraries().filter(|other| !codecs.contains(other)).collect();
             codecs.extend(others);
         }
         Ok(codecs)
@@ -322,7 +323,8 @@ pub(crate) fn expanded(
             }
         }
         if canonical {
-            let (codec, ends) = (Codec::DEFAULT, Ends::default());
+            let codec = Codec::DEFAULT;
+            let ends = Ends::default();
             return Ok(Some(ExpandedLog { file, codec, exact: false, kept: 0, ends }));
         }
     }

@@ -53,7 +53,8 @@ pub fn plan(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<CopyPl
     let target = Manifest::read(to)?.unwrap_or_default();
     refuse_older(&target)?;
     merged(&source.files, target, SystemTime::UNIX_EPOCH)?;
-    let (stored, known) = (stored_by_name(from)?, stored_by_name(to)?);
+    let stored = stored_by_name(from)?;
+    let known = stored_by_name(to)?;
     let mut plan = CopyPlan { source, objects: Vec::new(), there: Vec::new(), takes_sizes: false };
     let mut seen = BTreeSet::new();
     for name in objects(&plan.source.files).filter(|name| seen.insert(*name)) {
@@ -209,7 +210,8 @@ fn name(to: &dyn ArchiveStorage, files: &[FileEntry]) -> Result<(usize, usize)> 
     loop {
         let before = Manifest::read(to)?.unwrap_or_default();
         refuse_older(&before)?;
-        let (is_new, count) = (before.files.is_empty(), before.files.len());
+        let is_new = before.files.is_empty();
+        let count = before.files.len();
         let mut manifest = merged(files, before.clone(), SystemTime::now())?;
         let all = manifest.files.len();
         if manifest.files == before.files && !is_new {

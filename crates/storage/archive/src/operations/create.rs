@@ -474,7 +474,8 @@ impl<'a> Creator<'a> {
             let mut manifest = std::mem::take(&mut self.manifest);
             let mut new: BTreeMap<&str, &PackedLog> =
                 self.packed.iter().map(|packed| (packed.entry.name.as_str(), packed)).collect();
-            let (mut replaced, mut retired) = (Vec::new(), Vec::new());
+            let mut replaced = Vec::new();
+            let mut retired = Vec::new();
             // In place, since the order of base names is that of the files.
             for file in &mut manifest.files {
                 let Some(packed) = new.remove(file.name.as_str()) else { continue };

@@ -15,7 +15,8 @@ pub(crate) fn digest(log: &mut impl Read) -> Result<(String, u64, u32)> {
 
 /// SHA-256 in hexadecimal, size, and CRC-32; every byte is passed on to `also`.
 pub(crate) fn digest_to(log: &mut impl Read, also: &mut dyn Write) -> Result<(String, u64, u32)> {
-    let (mut hasher, mut crc32) = (Hasher::default(), crc32fast::Hasher::new());
+    let mut hasher = Hasher::default();
+    let mut crc32 = crc32fast::Hasher::new();
     let mut buffer = vec![0; 1 << 18];
     loop {
         let count = log.read(&mut buffer).map_err(Error::io("read the log"))?;

@@ -266,8 +266,8 @@ impl LogParts {
         let mut plain = Scratch::new().map_err(Error::io("make a temporary file"))?;
         self.write_packed(&mut plain, workers)?;
         plain.rewind().map_err(Error::io("read a temporary file"))?;
-        let places = packed.iter().zip(&self.gaps).map(|(packed, gap)| (packed.end, gap.end));
-        let places: Vec<_> = places.collect();
+        let places: Vec<_> =
+            packed.iter().zip(&self.gaps).map(|(packed, gap)| (packed.end, gap.end)).collect();
         let log = Input::Sparse { stream: Box::new(plain), gaps: packed.clone() };
         payloads::compress_parts(log, &places, *codec, out, workers)
     }
@@ -380,7 +380,8 @@ impl Choice {
         if run.packed.start == 0 {
             self.steps.push(Step::Bytes(head.to_vec()));
         }
-        let (gap, packed) = (gap_of(run.range()), gap_of(&run.packed));
+        let gap = gap_of(run.range());
+        let packed = gap_of(&run.packed);
         match self.gaps.last_mut() {
             Some((last, packed_last)) if last.end == gap.start && packed_last.end == packed.start => {
                 (last.end, packed_last.end) = (gap.end, packed.end);

@@ -68,7 +68,8 @@ impl<'s> Inspector<'s> {
     ///
     /// Storage that can't be asked: then nothing is known.
     pub fn problem(&mut self, file: &FileEntry) -> Result<Option<String>> {
-        let (mut packed_size, mut is_told) = (0u64, true);
+        let mut packed_size = 0u64;
+        let mut is_told = true;
         for object in &file.objects {
             if !self.seen.contains_key(object) {
                 let looked = self.look(object)?;

@@ -203,7 +203,8 @@ fn first_with(files: &[FileEntry], gtid: &Gtid) -> Result<usize> {
 
 /// The first of the newest logs whose objects have at most this many bytes; at least the last log.
 fn first_within(files: &[FileEntry], bytes: u64, sizes: &Sizes<'_>) -> usize {
-    let (mut seen, mut all) = (BTreeSet::new(), 0u64);
+    let mut seen = BTreeSet::new();
+    let mut all = 0u64;
     for (at, file) in files.iter().enumerate().rev() {
         let new = file.objects.iter().filter(|object| seen.insert(object.as_str()));
         all += new.filter_map(|object| sizes.get(object.as_str())).sum::<u64>();

@@ -280,7 +280,8 @@ fn chosen_of(
     }
     let mut filter = Filter::default();
     let mut writer = None;
-    let (mut made_anew, mut known) = (false, GtidSet::default());
+    let mut made_anew = false;
+    let mut known = GtidSet::default();
     for object in &file.objects {
         let object = last.open(storage, object)?;
         made_anew |= object.made_anew;

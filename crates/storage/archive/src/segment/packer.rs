@@ -198,7 +198,8 @@ impl Segment {
         held: &mut Option<CutPiece>,
     ) -> Result<()> {
         let Segment { file, index, plain, plain_max, packed, history, kept, level, contents, tables } = self;
-        let (level, plain_max) = (*level, *plain_max);
+        let level = *level;
+        let plain_max = *plain_max;
         let packed = &*packed;
         let entry_of_log = index.logs.get(log as usize).cloned();
         let entry_of_log = entry_of_log
@@ -308,8 +309,8 @@ fn check(
     };
     let unpack = |packed: &[u8]| {
         let opened = block::open(packed, piece.log.len())?;
-        let sources = entry.references.iter();
-        let sources = sources.map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
+        let sources =
+            entry.references.iter().map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
         opened.gather(entry.offset, sources.collect::<Result<_>>()?)
     };
     let number = entries.len() as u32;
@@ -373,7 +374,8 @@ impl History {
         for (gain, block) in gains {
             let mut with = closure.clone();
             with.extend(self.closures.get(block as usize).into_iter().flatten().copied());
-            let (before, behind) = (self.size(&closure), self.size(&with));
+            let before = self.size(&closure);
+            let behind = self.size(&with);
             let pays = gain * GAIN >= behind - before + size && behind + size <= CLOSURE_MAX;
             if pays && chosen.len() < REFERENCES_MAX {
                 chosen.push(block);

@@ -146,10 +146,14 @@ pub(crate) fn each(
         |(), number| Ok((number, open(entries, packed, number)?)),
         |(number, opened)| {
             let entry = entry(entries, number)?;
-            let sources = entry.references.iter().map(|&reference| {
-                one(entries, packed, kept, reference, workers).map_err(needed_by(entries, reference, number))
-            });
-            let sources = sources.collect::<Result<_>>()?;
+            let sources = entry
+                .references
+                .iter()
+                .map(|&reference| {
+                    one(entries, packed, kept, reference, workers)
+                        .map_err(needed_by(entries, reference, number))
+                })
+                .collect::<Result<_>>()?;
             let block = Arc::new(opened.gather(entry.offset, sources)?);
             budget.give_back(opened_memory(entry));
             if referred.contains(&number) {
@@ -196,7 +200,8 @@ fn needed_by(entries: &[BlockEntry], wanted: u32, number: u32) -> impl FnOnce(Er
 type NeededBlocks = (BTreeMap<u32, Arc<UnpackedBlock>>, BTreeSet<u32>);
 
 fn needed(entries: &[BlockEntry], kept: &UnpackedBlocks, number: u32) -> Result<NeededBlocks> {
-    let (mut at_hand, mut wanted) = (BTreeMap::new(), BTreeSet::new());
+    let mut at_hand = BTreeMap::new();
+    let mut wanted = BTreeSet::new();
     let mut size = 0;
     let mut open = vec![number];
     while let Some(number) = open.pop() {

@@ -26,12 +26,14 @@ pub(super) fn output(command: &str, patience: Duration) -> io::Result<Output> {
         .stderr(Stdio::piped())
         .spawn()?;
     let (send, printed) = mpsc::channel();
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let out = child.stdout.take();
+    let err = child.stderr.take();
     for (is_output, pipe) in [
         (true, out.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
         (false, err.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)),
     ] {
-        let (mut pipe, send) = (pipe.ok_or_else(|| io::Error::other("no pipe"))?, send.clone());
+        let mut pipe = pipe.ok_or_else(|| io::Error::other("no pipe"))?;
+        let send = send.clone();
         thread::spawn(move || {
             let mut bytes = Vec::new();
             let read = pipe.read_to_end(&mut bytes).map(|_| bytes);
@@ -40,7 +42,8 @@ pub(super) fn output(command: &str, patience: Duration) -> io::Result<Output> {
         });
     }
     drop(send);
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut stdout = Vec::new();
+    let mut stderr = Vec::new();
     loop {
         match printed.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok((true, read)) => stdout = read?,

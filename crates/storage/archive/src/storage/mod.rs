@@ -124,7 +124,8 @@ const DELETED_AT_ONCE: usize = 8;
 
 /// Deletes objects by a call each. Returns those that can't be deleted.
 fn delete_each<S: ArchiveStorage + ?Sized>(storage: &S, names: &[&str]) -> Vec<(String, Error)> {
-    let (left, failed) = (Mutex::new(names.iter()), Mutex::new(Vec::new()));
+    let left = Mutex::new(names.iter());
+    let failed = Mutex::new(Vec::new());
     let next = || left.lock().next();
     thread::scope(|scope| {
         for _ in 0..DELETED_AT_ONCE.min(names.len()) {
@@ -336,8 +337,10 @@ mod tests {
     fn storage_classes_are_refused_where_there_are_none() {
         let manner = Manner { storage_class: Some("STANDARD_IA".into()), ..Manner::default() };
         for place in ["az://container/archive", "gs://bucket/archive", "folder"] {
-            let refused = with_key(Path::new(place), None, &manner).err().map(|error| error.to_string());
-            let refused = refused.unwrap_or_default();
+            let refused = with_key(Path::new(place), None, &manner)
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default();
             assert!(refused.contains("storage classes") && refused.contains("expected s3://"), "{refused}");
         }
     }

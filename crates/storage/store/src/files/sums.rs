@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(BlockSums::read(&storage, "binlog.000001").unwrap(), None);
         for size in [0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 2 * BLOCK_SIZE + 77] {
             let bytes = &bytes[..size as usize];
-            let (mut whole, mut pieces) = (BlockSummer::default(), BlockSummer::default());
+            let mut whole = BlockSummer::default();
+            let mut pieces = BlockSummer::default();
             whole.add(bytes);
             bytes.chunks(1000).for_each(|piece| pieces.add(piece));
             let sums = whole.finish();

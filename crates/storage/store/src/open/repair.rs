@@ -91,15 +91,17 @@ impl BinlogStore {
     /// The file is not in the log (any more); the disk fails, or the bytes can't be read.
     pub fn differing(&self, number: FileNumber, hole: &Hole, bytes: &mut dyn Read) -> Result<u64> {
         let log = self.open_log(number)?;
-        let (mut chunk, mut stored) = (vec![0; CHUNK_SIZE], vec![0; CHUNK_SIZE]);
-        let (mut offset, mut differing) = (hole.from, 0);
+        let mut chunk = vec![0; CHUNK_SIZE];
+        let mut stored = vec![0; CHUNK_SIZE];
+        let mut offset = hole.from;
+        let mut differing = 0;
         loop {
             let count = bytes.read(&mut chunk).map_err(Error::io("read what repairs", &log.name))?;
             if count == 0 {
                 return Ok(differing);
             }
-            let (new, old) =
-                (chunk.get(..count).unwrap_or_default(), stored.get_mut(..count).unwrap_or_default());
+            let new = chunk.get(..count).unwrap_or_default();
+            let old = stored.get_mut(..count).unwrap_or_default();
             let has = log.read_at(offset, old)?;
             let equal = new.iter().zip(old.iter().take(has)).filter(|(new, old)| new == old).count();
             differing += (count - equal) as u64;
@@ -250,7 +252,8 @@ fn damage_in(
 }
 
 fn fill(log: &LogFile, hole: &Hole, bytes: &mut dyn Read) -> Result<()> {
-    let (mut chunk, mut scratch) = (vec![0; CHUNK_SIZE], Vec::new());
+    let mut chunk = vec![0; CHUNK_SIZE];
+    let mut scratch = Vec::new();
     let mut offset = hole.from;
     loop {
         let count = match bytes.read(&mut chunk) {

@@ -319,7 +319,8 @@ impl BinlogStore {
         write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<()> {
         let place = &self.shared.place;
-        let (storage, name) = (place.storage.as_ref(), place.names.log(number));
+        let storage = place.storage.as_ref();
+        let name = place.names.log(number);
         let follows = |files: &[FileNumber]| match files.first() {
             Some(first) if number.next() == *first => Ok(()),
             _ => Err(Error::unfit(&name, "not the number before the first file", "the file before it")),

@@ -254,7 +254,8 @@ impl StoreWriter<'_> {
     /// Creates a file that the index does not list, replacing one left by an earlier attempt.
     fn create(&self, number: FileNumber, key: Option<&MasterKey>) -> Result<NewLogFile> {
         let place = &self.shared.place;
-        let (storage, name) = (place.storage.as_ref(), place.names.log(number));
+        let storage = place.storage.as_ref();
+        let name = place.names.log(number);
         if storage.list().map_err(Error::io("list", "the directory"))?.contains(&name) {
             if !holds_nothing(place, &name)? {
                 return Err(Error::unfit(&name, "the index does not list it", "no such file yet"));

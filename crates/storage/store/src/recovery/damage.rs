@@ -173,7 +173,8 @@ pub(crate) fn around_blocks(
     blocks: Vec<ChangedBlock>,
 ) -> Result<Vec<Hole>> {
     let mut holes: Vec<Hole> = Vec::new();
-    let (mut whole, mut before) = (start, GtidSet::new());
+    let mut whole = start;
+    let mut before = GtidSet::new();
     for ChangedBlock { bytes, reason } in blocks {
         let to = scan::next_gtid_event(log, framing, bytes.end, size)?.unwrap_or(size);
         match holes.last_mut().filter(|last| bytes.start < last.to) {

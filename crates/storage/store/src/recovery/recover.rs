@@ -300,7 +300,8 @@ fn damaged(
 
 /// The module docs say why.
 fn write_again(log: &LogFile, size: u64) -> Result<()> {
-    let (mut chunk, mut scratch) = (vec![0; CHUNK_SIZE as usize], Vec::new());
+    let mut chunk = vec![0; CHUNK_SIZE as usize];
+    let mut scratch = Vec::new();
     let mut offset = 0;
     while offset < size {
         let room = (size - offset).min(CHUNK_SIZE) as usize;

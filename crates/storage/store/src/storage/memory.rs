@@ -92,7 +92,8 @@ impl StorageFile for MemoryFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.with(|held| {
-            let (start, end) = (offset as usize, offset as usize + bytes.len());
+            let start = offset as usize;
+            let end = offset as usize + bytes.len();
             if held.len() < end {
                 held.resize(end, 0);
             }

@@ -196,8 +196,8 @@ impl<'w> EventBatch<'w> {
             return Ok(None);
         }
         let offset = self.batch.offset_of(self.next);
-        let unverified = self.batch.log.context.framing.next_frame(bytes);
-        let unverified = unverified.map_err(|error| error.at(offset, None))?;
+        let unverified =
+            self.batch.log.context.framing.next_frame(bytes).map_err(|error| error.at(offset, None))?;
         // The source only passes on whole events.
         let cut = || BinlogError::Truncated { needed: HEADER_SIZE as u64, left: bytes.len() as u64 };
         let unverified = unverified.ok_or_else(cut).map_err(|error| error.at(offset, None))?;
@@ -209,10 +209,12 @@ impl<'w> EventBatch<'w> {
         let frame = frame.map_err(|error| error.at(offset, Some(header.event_type)))?;
         let range = self.next..self.next + header.event_size as usize;
         self.next = range.end;
-        let (checksum_size, event_type) = (frame.checksum_size(), header.event_type);
+        let checksum_size = frame.checksum_size();
+        let event_type = header.event_type;
         if event_type == EventType::TRANSACTION_PAYLOAD {
             if !self.leaves_payloads {
-                let (event, end_log_pos) = (range.clone(), header.end_log_pos);
+                let event = range.clone();
+                let end_log_pos = header.end_log_pos;
                 self.state = BatchState::SmallPayload { event, offset, end_log_pos };
             }
         } else if event_type.mariadb_expanded().is_some() {

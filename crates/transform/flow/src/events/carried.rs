@@ -107,7 +107,8 @@ impl Tracker {
     ///
     /// A statement with more table maps than any has.
     pub(super) fn pass(&mut self, events: WholeEvents<'_>, starts: &[u32]) -> Result<(), Error> {
-        let (mut last_gtid, mut last_but_one) = (None, None);
+        let mut last_gtid = None;
+        let mut last_but_one = None;
         let mut noted = Vec::new();
         let mut statement = None;
         let mut statement_ended = false;

@@ -80,8 +80,10 @@ impl<'a> Event<'a> {
     /// An event in memory. The caller fills in its boundary in the transaction.
     #[inline]
     pub(super) fn whole(log: &'a InputLog, position: EventPosition, frame: EventFrame<'a>) -> Self {
-        let (header, body) = (*frame.header(), frame.body());
-        let (placement, frame) = (INSIDE, Some(frame));
+        let header = *frame.header();
+        let body = frame.body();
+        let placement = INSIDE;
+        let frame = Some(frame);
         Event { log, position, placement, header, body, frame, large: None, stored: None, unread: None }
     }
 
@@ -168,7 +170,8 @@ impl Event<'_> {
     /// Adds the event's place to an error in its body.
     #[cold]
     pub fn error(&self, error: BinlogError) -> Error {
-        let (offset, event_type) = (self.position.offset, Some(self.header.event_type));
+        let offset = self.position.offset;
+        let event_type = Some(self.header.event_type);
         match self.position.inside {
             None => error.at(offset, event_type).into(),
             Some(inside) => PayloadError::from(error.at(inside.offset, event_type)).in_payload(offset).into(),

@@ -158,7 +158,8 @@ impl LargePayload {
         }
         // Room for a batch and the output beyond it, so that it only grows for large events.
         self.expanded.reserve_exact((target + PIECE_MAX).saturating_sub(self.expanded.len()));
-        let (mut whole, mut events) = (0, 0);
+        let mut whole = 0;
+        let mut events = 0;
         let end = loop {
             let more = match self.expand(expander, whole) {
                 Ok(more) => more,
@@ -326,7 +327,8 @@ impl LargePayload {
         self.stage.clear();
         self.source.read(covered..size, &mut self.stage)?;
         if let Some(stored) = self.stage.first_chunk::<CHECKSUM_SIZE>() {
-            let (stored, computed) = (u32::from_le_bytes(*stored), crc.finish());
+            let stored = u32::from_le_bytes(*stored);
+            let computed = crc.finish();
             if stored != computed {
                 let error = BinlogError::Checksum { stored, computed };
                 return Err(error.at(self.place.offset, Some(EventType::TRANSACTION_PAYLOAD)).into());

@@ -143,7 +143,9 @@ fn run_planned<W, R: Send>(
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, &mut events)?;
                     let failed = events.into_failed();
-                    let (bytes_read, log, unread) = (batch.bytes_read, batch.log, batch.unread.take());
+                    let bytes_read = batch.bytes_read;
+                    let log = batch.log;
+                    let unread = batch.unread.take();
                     WorkDone::Batch { result, failed, bytes_read, log, unread }
                 }
             })
@@ -209,7 +211,8 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
     }
     let stop = input.stop();
     let mut source = LogSource::new(input, MemoryPlan::for_text(workers, verify));
-    let (mut read, mut unread) = (ReadSummary::default(), UnreadChanges::default());
+    let mut read = ReadSummary::default();
+    let mut unread = UnreadChanges::default();
     let mut turns = BatchTurns::new(state);
     let ran = ordered::run(
         workers,
@@ -234,7 +237,9 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
                     let mut events = EventBatch::new(&batch, payloads);
                     let result = work(worker, turn, &mut events).map_err(End::Error)?;
                     let failed = events.into_failed();
-                    let (bytes_read, log, unread) = (batch.bytes_read, batch.log, batch.unread.take());
+                    let bytes_read = batch.bytes_read;
+                    let log = batch.log;
+                    let unread = batch.unread.take();
                     WorkDone::Batch { result, failed, bytes_read, log, unread }
                 }
             })

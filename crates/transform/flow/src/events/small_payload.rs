@@ -62,7 +62,8 @@ impl PayloadEvents {
         let inside = InsidePayload { index: self.index, offset, end_log_pos: self.end_log_pos };
         self.next += size;
         self.index += 1;
-        let (small, payload_offset) = (self.small, self.payload_offset);
+        let small = self.small;
+        let payload_offset = self.payload_offset;
         Ok(Some(ItemStep::Inside { range, small, event_type, payload_offset, inside }))
     }
 }

@@ -200,7 +200,8 @@ impl LogSource {
                 }
             },
         };
-        let (log, offset) = (Arc::clone(log), piece.offset);
+        let log = Arc::clone(log);
+        let offset = piece.offset;
         let permit = match &next {
             NextBatchKind::Bulky(_) => Some(self.permits.take()),
             NextBatchKind::Events(_) | NextBatchKind::Payload(..) => None,
@@ -209,7 +210,8 @@ impl LogSource {
             NextBatchKind::Events(range) | NextBatchKind::Bulky(range) => {
                 piece.next = range.end;
                 let place = |offset: usize| piece.starts.partition_point(|&start| (start as usize) < offset);
-                let (begin, end) = (place(range.start), place(range.end));
+                let begin = place(range.start);
+                let end = place(range.end);
                 // Nearly always all of them.
                 let mut starts = match end - begin == piece.starts.len() {
                     true => std::mem::take(&mut piece.starts),

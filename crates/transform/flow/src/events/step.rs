@@ -63,9 +63,11 @@ pub(super) fn item_of<'a>(
         }
         ItemStep::LargePayload => {
             let BatchContent::Payload { place, .. } = &batch.content else { return None };
-            let (header, body) = (place.header, place.front.get(HEADER_SIZE..)?);
+            let header = place.header;
+            let body = place.front.get(HEADER_SIZE..)?;
             let position = EventPosition { offset: place.offset, inside: None };
-            let (placement, unread) = (INSIDE, None);
+            let placement = INSIDE;
+            let unread = None;
             Event {
                 log,
                 position,

@@ -101,7 +101,8 @@ impl WorkerTables {
         if TableSchema::new(&map, lengths.family()).is_ok() || self.unreadable.len() >= UNREADABLE_MAX {
             return Err(error);
         }
-        let (database, table) = (map.database.into(), map.table.into());
+        let database = map.database.into();
+        let table = map.table.into();
         let unreadable = UnreadableTable { database, table, why: unread::why(&error).into() };
         self.unreadable.retain(|(table_id, _)| *table_id != map.table_id);
         self.unreadable.push((map.table_id, unreadable));

@@ -73,7 +73,8 @@ fn reference(bytes: &[u8]) -> Outcome {
             let payload = TransactionPayloadEvent::decode(frame.body()).unwrap();
             let events = expand(&payload);
             outcome.payloads.push((payload.payload.len() as u64, events.len() as u64));
-            let (mut place, mut index) = (0, 0);
+            let mut place = 0;
+            let mut index = 0;
             while let Some(inner) = Framing::new().next_frame(&events[place..]).unwrap() {
                 let inner = inner.unchecked().unwrap();
                 outcome.events.push(Seen {

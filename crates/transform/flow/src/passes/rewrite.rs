@@ -303,7 +303,8 @@ impl Worker {
                 (PieceInput::Batch(batch.bytes), batch.context, batch.offset, announced)
             }
             RewriteJob::Large(large, announced) => {
-                let (context, offset) = (large.context, large.offset);
+                let context = large.context;
+                let offset = large.offset;
                 (PieceInput::Large(large), context, offset, announced)
             }
         };

@@ -278,7 +278,9 @@ impl FromStr for RowPosition {
                 Some((offset, index)) => (offset, Some(index.parse().ok()?)),
                 None => (place, None),
             };
-            let (log, offset, row) = (log.parse().ok()?, offset.parse().ok()?, row.parse().ok()?);
+            let log = log.parse().ok()?;
+            let offset = offset.parse().ok()?;
+            let row = row.parse().ok()?;
             Some(RowPosition { log, offset, inside, row })
         };
         parse().ok_or_else(|| BadRowPosition(text.to_owned()))

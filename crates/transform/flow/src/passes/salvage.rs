@@ -164,7 +164,8 @@ impl Survey<'_> {
         let Some(stored) = stored.first_chunk::<CHECKSUM_SIZE>() else {
             return Err(at(BinlogError::Truncated { needed: size, left: size - 1 }).into());
         };
-        let (stored, computed) = (u32::from_le_bytes(*stored), crc.finish());
+        let stored = u32::from_le_bytes(*stored);
+        let computed = crc.finish();
         if stored == computed { Ok(()) } else { Err(at(BinlogError::Checksum { stored, computed }).into()) }
     }
 
@@ -239,8 +240,8 @@ impl Window<'_> {
     fn fill(&mut self, offset: u64, size: usize) -> Result<(), Error> {
         self.start = offset;
         self.bytes.resize(size, 0);
-        let filled = self.places.fill_at(&mut self.bytes, offset);
-        let filled = filled.map_err(|error| Error::Input(error.into()))?;
+        let filled =
+            self.places.fill_at(&mut self.bytes, offset).map_err(|error| Error::Input(error.into()))?;
         self.bytes.truncate(filled);
         Ok(())
     }

@@ -112,7 +112,8 @@ mod tests {
     fn an_encrypted_log_reads_as_its_plaintext_at_every_place() {
         let files = corpus::encrypted();
         let keyring = Keyring::open(&files.keyring).unwrap();
-        let (encrypted, plain) = (read(&files.encrypted), read(&files.plain));
+        let encrypted = read(&files.encrypted);
+        let plain = read(&files.plain);
         for input in each_kind(&encrypted) {
             assert_eq!(all_of(&mut input.decrypted(&keyring).unwrap(), 0, 100), plain);
         }
@@ -138,7 +139,8 @@ mod tests {
     #[test]
     fn a_pipe_can_be_stopped_still() {
         let files = corpus::encrypted();
-        let (encrypted, plain) = (read(&files.encrypted), read(&files.plain));
+        let encrypted = read(&files.encrypted);
+        let plain = read(&files.plain);
         let (input, writer) = pipe(&encrypted);
         let mut input = input.decrypted(&Keyring::open(&files.keyring).unwrap()).unwrap();
         let stop = input.stop();

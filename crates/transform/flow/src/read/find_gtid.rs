@@ -27,7 +27,8 @@ impl Input {
         let Input::Places(places) = self else { return None };
         // Any existing offset can be requested: the first one that doesn't exist ends the log.
         let is_there = |offset: u64| bytes_at(places.as_ref(), offset, 1).map(|byte| !byte.is_empty());
-        let (mut size, mut beyond) = (0, 1);
+        let mut size = 0;
+        let mut beyond = 1;
         while is_there(beyond).ok()? {
             (size, beyond) = (beyond, beyond.checked_mul(2)?);
         }

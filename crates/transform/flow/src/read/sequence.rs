@@ -157,7 +157,8 @@ impl LogFacts {
     ///
     /// It certainly does not.
     pub fn follow(&self, before: &LogFacts) -> Result<Sequel, NotInSequence> {
-        let (one, other) = (&before.name, &self.name);
+        let one = &before.name;
+        let other = &self.name;
         let ((base, number), (own_base, own_number)) = (parts(one), parts(other));
         let is_same_base = base == own_base;
         if let (Some(number), Some(own), true) = (number, own_number, is_same_base) {
@@ -217,7 +218,8 @@ impl LogFacts {
 
     /// Refuses a log of the same base name as `before` whose number isn't the next one.
     fn follow_by_number(&self, before: &LogFacts, number: u64, own: u64) -> Result<(), NotInSequence> {
-        let (one, other) = (&before.name, &self.name);
+        let one = &before.name;
+        let other = &self.name;
         if own == number {
             let is_same = (self.server_id, self.created, &self.previous, self.first)
                 == (before.server_id, before.created, &before.previous, before.first);
@@ -232,7 +234,8 @@ impl LogFacts {
             )));
         }
         if own > number + 1 {
-            let (first, last) = (with_number(one, number + 1), with_number(one, own - 1));
+            let first = with_number(one, number + 1);
+            let last = with_number(one, own - 1);
             return Err(NotInSequence(match first == last {
                 true => format!("{first} is missing between {one} and {other}"),
                 false => format!("{first} to {last} are missing between {one} and {other}"),
@@ -295,7 +298,8 @@ impl LogFacts {
 
     /// The error of a log that doesn't know transactions of the time before it.
     fn knows_nothing(&self, before: &LogFacts, what: &str, lost: &GtidSet) -> NotInSequence {
-        let (one, other) = (&before.name, &self.name);
+        let one = &before.name;
+        let other = &self.name;
         NotInSequence(format!(
             "{other} does not continue {one}: {what} {}, of which {other} knows nothing; {RESET}",
             lost.brief()
@@ -377,7 +381,8 @@ pub fn check_sequence<E: From<NotInSequence>>(
             }
             sequel = sequel_at(logs, place)?;
         }
-        let (one, other) = (name_at(logs, place - 1), name_at(logs, place));
+        let one = name_at(logs, place - 1);
+        let other = name_at(logs, place);
         match sequel {
             Sequel::ByGtids => {}
             Sequel::ByNumbers | Sequel::Unknown => {

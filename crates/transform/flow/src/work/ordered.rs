@@ -57,7 +57,8 @@ where
     // The sink holds one result while it writes; the queue holds the rest of what is under way.
     let (to_sink, in_order) = bounded::<Receiver<Result<R, E>>>(in_flight_max(workers) - 1);
     thread::scope(|scope| {
-        let (new_worker, work) = (&new_worker, &work);
+        let new_worker = &new_worker;
+        let work = &work;
         for _ in 0..workers {
             let from_reader = from_reader.clone();
             scope.spawn(move || {

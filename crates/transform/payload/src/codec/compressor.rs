@@ -45,7 +45,9 @@ impl Compressor {
     pub fn new(level: CompressionLevel) -> Result<Self> {
         let mut context = CCtx::try_create().ok_or(Error::Zstd("no memory for a compression context"))?;
         context.set_parameter(CParameter::CompressionLevel(i32::from(level.get()))).map_err(Error::zstd)?;
-        let (helper, recipe, mark_frames) = (None, Recipe::default(), false);
+        let helper = None;
+        let recipe = Recipe::default();
+        let mark_frames = false;
         Ok(Compressor { context, helper, level, recipe, mark_frames, output: Vec::new(), produced: 0 })
     }
 

@@ -187,7 +187,8 @@ mod tests {
     fn the_largest_window_of_level_22_is_read() {
         // 130 MB of zeros: a window of 128 MiB, a payload of a few KB.
         let mut compressor = Compressor::new(CompressionLevel::MAX).unwrap();
-        let (chunk, count) = (vec![0u8; 1 << 20], 130);
+        let chunk = vec![0u8; 1 << 20];
+        let count = 130;
         let mut payload = Vec::new();
         compressor.begin((chunk.len() * count) as u64).unwrap();
         for _ in 0..count {

@@ -142,7 +142,8 @@ impl Extraction for Compression<'_> {
                 (self.payload.len() as u64, verified)
             }
             EventBytes::Read(read) => {
-                let (compressor, spool) = (&mut *self.compressor, &mut self.out.spool);
+                let compressor = &mut *self.compressor;
+                let spool = &mut self.out.spool;
                 compressor.begin(candidate.inner_size)?;
                 let verified = read(&mut |bytes| compressor.write(bytes, spool))?;
                 (compressor.finish(spool)?, verified)

@@ -208,7 +208,8 @@ impl Read for SpoolReader<'_> {
         let wanted = usize::try_from(self.end - self.offset).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = buffer.get_mut(..wanted).unwrap_or_default();
         let Spool { memory, file, tail, .. } = self.spool;
-        let (file_start, tail_start) = (memory.len() as u64, self.spool.tail_start());
+        let file_start = memory.len() as u64;
+        let tail_start = self.spool.tail_start();
         let count = match file {
             _ if self.offset < file_start => from(memory, self.offset).read(buffer)?,
             Some(file) if self.offset < tail_start => {

@@ -188,7 +188,8 @@ impl Candidate {
         if self.own {
             return self.all_own.then_some([PositionRule::Own; 2]);
         }
-        let (gtid_end, end) = (self.gtid.header.end_log_pos, self.last.end_log_pos);
+        let gtid_end = self.gtid.header.end_log_pos;
+        let end = self.last.end_log_pos;
         let come_back = match inner_positions(false, gtid_end, end, self.following()) {
             PositionRule::ConsecutiveFrom(_) => self.consecutive,
             PositionRule::Own | PositionRule::Fixed(_) => self.all_equal,

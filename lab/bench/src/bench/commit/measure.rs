@@ -106,7 +106,9 @@ pub(super) fn bare_loop(dir: &Path, size: u32, time: Duration) -> io::Result<Com
     let path = folder.path().join("bare");
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let bytes = vec![b'x'; (size + AROUND_SIZE) as usize];
-    let (start, mut latencies, mut commits) = (Instant::now(), Quantiles::default(), 0);
+    let start = Instant::now();
+    let mut latencies = Quantiles::default();
+    let mut commits = 0;
     while commits == 0 || start.elapsed() < time {
         let before = Instant::now();
         file.write_all(&bytes)?;
@@ -149,11 +151,14 @@ fn commit(
     size: u32,
     time: Duration,
 ) -> io::Result<(Duration, Quantiles, u64)> {
-    let (stop, gate) = (AtomicBool::new(false), Gate::default());
+    let stop = AtomicBool::new(false);
+    let gate = Gate::default();
     let (send, receive) = mpsc::channel();
     thread::scope(|scope| {
         for number in 0..committers {
-            let (send, stop, gate) = (send.clone(), &stop, &gate);
+            let send = send.clone();
+            let stop = &stop;
+            let gate = &gate;
             let committer = move || {
                 let mut session = engine.session();
                 let mut row = Row::new(size, number);
@@ -182,7 +187,8 @@ fn commit(
         }
         drop(send);
         gate.open();
-        let (start, syncs) = (Instant::now(), engine.group_figures().1);
+        let start = Instant::now();
+        let syncs = engine.group_figures().1;
         thread::sleep(time);
         stop.store(true, Ordering::Relaxed);
         let mut latencies = Quantiles::default();

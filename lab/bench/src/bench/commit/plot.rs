@@ -10,7 +10,8 @@ const WIDTH: f64 = 48.0;
 /// A bar a run, a block for each policy and level.
 pub(super) fn write(rows: &[(CommitSettings, CommitResults)], out: &mut impl Write) -> io::Result<()> {
     let rates = || rows.iter().map(|(_, measured)| measured.commits_per_second().max(1.0));
-    let (low, high) = (rates().fold(f64::INFINITY, f64::min), rates().fold(1.0, f64::max));
+    let low = rates().fold(f64::INFINITY, f64::min);
+    let high = rates().fold(1.0, f64::max);
     let mut block = None;
     for (cell, measured) in rows {
         let this = (cell.policy, cell.compression());

@@ -281,7 +281,8 @@ fn cdc(followed: &FollowedSource) -> binlogz_sandbox::Result<Outcome> {
     let expected = TRANSACTIONS as usize + 1;
     let rows = |events: &[String]| events.iter().filter(|event| *event == "WriteRowsEvent").count();
     let deadline = Instant::now() + PATIENCE;
-    let (mut known, mut since) = (0, Instant::now());
+    let mut known = 0;
+    let mut since = Instant::now();
     // Until it has everything, or nothing more comes because it is blocked or has ended.
     while Instant::now() < deadline && client.trouble().is_none() && (known == 0 || since.elapsed() < SILENCE)
     {

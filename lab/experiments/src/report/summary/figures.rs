@@ -22,7 +22,8 @@ impl<'a> Repeats<'a> {
     /// The middle 100 % around the median: largest less smallest, in percent of it.
     pub(crate) fn spread_percent(&self, figure: impl Fn(&StepResult) -> Option<f64>) -> Option<f64> {
         let values = self.values(&figure);
-        let (low, high) = (values.first()?, values.last()?);
+        let low = values.first()?;
+        let high = values.last()?;
         let middle = self.median(&figure)?;
         (middle > 0.0 && values.len() > 1).then(|| (high - low) / middle * 100.0)
     }

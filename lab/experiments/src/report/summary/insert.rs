@@ -28,7 +28,8 @@ const SIGMAS: f64 = 4.0;
 
 pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().insert;
-    let (mut rows, mut plot) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut plot = Vec::new();
     let tried = tried(results);
     for &threads in &tried {
         let known = study.rows.iter().find(|row| row.threads == threads);

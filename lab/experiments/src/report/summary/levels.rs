@@ -22,11 +22,14 @@ struct Figures {
 
 pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().levels;
-    let (mut rows, mut plots) = (Vec::new(), [Vec::new(), Vec::new()]);
-    let (mut charts, mut headlines) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut plots = [Vec::new(), Vec::new()];
+    let mut charts = Vec::new();
+    let mut headlines = Vec::new();
     for ((place, step), plot) in STEPS.into_iter().enumerate().zip(&mut plots) {
         let plain = Repeats::of(results, "levels", "off", step).bytes();
-        let (mut sizes, mut times) = (Vec::new(), Vec::new());
+        let mut sizes = Vec::new();
+        let mut times = Vec::new();
         for published in &study.rows {
             let figures = figures(results, step, published.level);
             if figures.bytes.is_none() && figures.zstd.is_none() {

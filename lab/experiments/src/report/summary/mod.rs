@@ -84,7 +84,8 @@ fn bar_row(label: &str, detail: &str, bars: impl IntoIterator<Item = Option<Bar>
 
 /// A bar of one figure in percent of another, with the figure beside it.
 fn share(series: usize, figure: Option<f64>, of: Option<f64>, unit: FigureUnit) -> Option<Bar> {
-    let (figure, of) = (figure?, of.filter(|of| *of > 0.0)?);
+    let figure = figure?;
+    let of = of.filter(|of| *of > 0.0)?;
     Some(Bar { more: unit.text(figure), ..Bar::new(series, 100.0 * figure / of) })
 }
 

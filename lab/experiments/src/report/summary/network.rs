@@ -28,7 +28,8 @@ struct Figures {
 
 pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().network;
-    let (mut rows, mut plot) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut plot = Vec::new();
     for (setting, cores, compression) in SETTINGS {
         let Some(figures) = figures(results, setting) else { continue };
         let known = study.rows.iter().find(|row| row.compression == compression);
@@ -152,7 +153,8 @@ fn chart(results: &Results) -> Card {
 
 fn conclusion(results: &Results, cores: &str) -> Option<String> {
     let [off, on] = both(results, cores);
-    let (off, on) = (off?, on?);
+    let off = off?;
+    let on = on?;
     let wire = on.wire_bytes? / off.wire_bytes? * 100.0;
     let cpu = on.cpu_us.zip(off.cpu_us).map_or_else(String::new, |(on, off)| {
         format!(" and takes {:.1} % of the server's processor time", on / off * 100.0)

@@ -17,8 +17,11 @@ const PUBLISHED: &str = "Published (study of 2020-11, 240 threads, 120 tables of
     log: the study measured what the feature costs while it does nothing.";
 
 pub(super) fn summary(results: &Results) -> ExperimentSummary {
-    let (mut rows, mut conclusions) = (Vec::new(), Vec::new());
-    let (mut rates, mut times, mut headlines) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut conclusions = Vec::new();
+    let mut rates = Vec::new();
+    let mut times = Vec::new();
+    let mut headlines = Vec::new();
     for step in STEPS {
         let of = |setting: &str| Repeats::of(results, "point-select", setting, step);
         for setting in SETTINGS {
@@ -70,8 +73,8 @@ pub(super) fn summary(results: &Results) -> ExperimentSummary {
             ));
             let spread = SETTINGS
                 .iter()
-                .filter_map(|setting| of(setting).spread_percent(|measured| measured.seen.tps));
-            let spread = spread.fold(0.0, f64::max);
+                .filter_map(|setting| of(setting).spread_percent(|measured| measured.seen.tps))
+                .fold(0.0, f64::max);
             conclusions.push(format!(
                 "{step}: compression leaves {:.1} % of the transactions a second; the repeats of one setting lie up to \
                  {spread:.1} % apart.",

@@ -25,8 +25,12 @@ const GRID: &[&str] = &[
 
 pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().space;
-    let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut bars, mut left, mut grid) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut plot = Vec::new();
+    let mut conclusions = Vec::new();
+    let mut bars = Vec::new();
+    let mut left = Vec::new();
+    let mut grid = Vec::new();
     for published in &study.rows {
         let repeats = |setting| Repeats::of(results, "space", setting, &published.workload);
         let plain = repeats(PLAIN).bytes();

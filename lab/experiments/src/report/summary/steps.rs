@@ -52,14 +52,16 @@ const COLUMNS: &[&str] = &[
 ];
 
 fn figures(measured: &StepResult) -> [TableCell; 24] {
-    let (seen, cost) = (&measured.seen, &measured.cost);
+    let seen = &measured.seen;
+    let cost = &measured.cost;
     let decimal = |figure: Option<f64>, places| {
         figure.map_or(TableCell::Null, |figure| TableCell::decimal(figure, places))
     };
     let binary = |kind: &str| {
         cost.compression.iter().find(|row| row.log_type == "BINARY" && row.compression_type == kind)
     };
-    let (compressed, plain) = (binary("ZSTD"), binary("NONE"));
+    let compressed = binary("ZSTD");
+    let plain = binary("NONE");
     [
         TableCell::decimal(seen.elapsed_s, 3),
         decimal(seen.tps, 1),

@@ -12,8 +12,12 @@ const STEPS: [&str; 2] = ["one row", "1,001 rows"];
 
 pub(super) fn summary(results: &Results) -> ExperimentSummary {
     let study = &published().updates;
-    let (mut rows, mut plot, mut conclusions) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut sizes, mut times_taken, mut headlines) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    let mut plot = Vec::new();
+    let mut conclusions = Vec::new();
+    let mut sizes = Vec::new();
+    let mut times_taken = Vec::new();
+    let mut headlines = Vec::new();
     for step in STEPS {
         let published_off = study.rows.iter().find(|row| row.updates == step && row.setting == "off");
         let off = Repeats::of(results, "updates", "off", step);

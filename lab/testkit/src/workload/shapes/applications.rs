@@ -16,7 +16,8 @@ pub(super) fn queue(out: &mut dyn Write, random: &mut Random, count: u32) -> io:
     let kinds = ["mail.send", "thumbnail.make", "invoice.print", "search.index", "webhook.call"];
     for id in 1..=count {
         let kind = word(random, &kinds);
-        let (user, template) = (random.below(100_000), random.below(40));
+        let user = random.below(100_000);
+        let template = random.below(40);
         writeln!(
             out,
             "INSERT INTO queue.job VALUES ({id},'{kind}','new',0,NULL,'{{\"user\":{user},\"template\":{template}}}');\n\
@@ -44,7 +45,8 @@ pub(super) fn shop(out: &mut dyn Write, random: &mut Random, count: u32) -> io::
         let mut total = 0;
         for line in 1..=1 + random.below(4) {
             let product = random.below(5000);
-            let (quantity, price) = (1 + random.below(4), 99 + product * 37 % 20_000);
+            let quantity = 1 + random.below(4);
+            let price = 99 + product * 37 % 20_000;
             total += quantity * price;
             let name = format!("{} {} {product}", WORDS[40 + product % 16], WORDS[48 + product / 16 % 16]);
             let comma = if line == 1 { "" } else { "," };
@@ -74,7 +76,8 @@ pub(super) fn shop(out: &mut dyn Write, random: &mut Random, count: u32) -> io::
             total % 100
         )?;
         if id > 50 && random.below(2) == 0 {
-            let (old, state) = (id - random.below(50) as u32, ["paid", "sent", "received"][random.below(3)]);
+            let old = id - random.below(50) as u32;
+            let state = ["paid", "sent", "received"][random.below(3)];
             writeln!(out, "UPDATE shop.orders SET state='{state}' WHERE id={old};")?;
         }
     }
@@ -286,7 +289,8 @@ pub(super) fn tables(out: &mut dyn Write, random: &mut Random, tables: u32, coun
             0 => random.below((tables as usize).div_ceil(10)),
             _ => random.below(tables as usize),
         };
-        let (columns, id) = (columns_of(table), next[table]);
+        let columns = columns_of(table);
+        let id = next[table];
         match random.below(10) {
             0..6 => {
                 write!(out, "INSERT INTO {} VALUES ", name(table))?;
@@ -304,7 +308,8 @@ pub(super) fn tables(out: &mut dyn Write, random: &mut Random, tables: u32, coun
             }
             6..9 if id > 1 => {
                 let column = columns[0];
-                let (of, new) = (column.split(' ').next().unwrap_or_default(), value(random, column));
+                let of = column.split(' ').next().unwrap_or_default();
+                let new = value(random, column);
                 let old = 1 + random.below(id as usize - 1);
                 writeln!(out, "UPDATE {} SET p0_{of}={new},owner=owner+1 WHERE id={old};", name(table))?;
             }

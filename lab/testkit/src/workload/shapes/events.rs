@@ -77,7 +77,8 @@ pub(super) fn rows_query(out: &mut dyn Write, random: &mut Random, count: u32) -
          body TEXT, opened DATETIME); SET SESSION binlog_rows_query_log_events=ON;"
     )?;
     for id in 1..=count {
-        let (title, words) = (sentence(random, 5), 20 + random.below(60));
+        let title = sentence(random, 5);
+        let words = 20 + random.below(60);
         writeln!(
             out,
             "INSERT INTO ticket.entry (id, owner, title, body, opened) VALUES ({id}, {}, '{title}', '{}', \
@@ -174,7 +175,8 @@ pub(super) fn partial_json(out: &mut dyn Write, random: &mut Random, count: u32)
             let comma = if place == 0 { "" } else { "," };
             write!(out, "{comma}{{\"at\":{},\"by\":\"user{}\"}}", random.below(1 << 30), random.below(500))?;
         }
-        let (x, y) = (coordinate(random, 8.0), coordinate(random, 47.0));
+        let x = coordinate(random, 8.0);
+        let y = coordinate(random, 47.0);
         write!(out, "]}}',ST_GeomFromText('POINT({x} {y})'),ST_GeomFromText('POLYGON(({x} {y},")?;
         write!(
             out,
@@ -183,7 +185,8 @@ pub(super) fn partial_json(out: &mut dyn Write, random: &mut Random, count: u32)
             x + 0.5,
             y + 0.25
         )?;
-        let (mut along, mut up) = (x, y);
+        let mut along = x;
+        let mut up = y;
         for _ in 0..4 + random.below(8) {
             along += coordinate(random, 0.0) / 100.0;
             up += coordinate(random, 0.0) / 100.0;
@@ -191,7 +194,8 @@ pub(super) fn partial_json(out: &mut dyn Write, random: &mut Random, count: u32)
         }
         writeln!(out, ")'));")?;
         for _ in 0..4 {
-            let (old, score) = (1 + random.below(id as usize), random.below(1000));
+            let old = 1 + random.below(id as usize);
+            let score = random.below(1000);
             match random.below(3) {
                 0 => writeln!(
                     out,

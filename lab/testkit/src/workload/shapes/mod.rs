@@ -145,7 +145,8 @@ fn documents(out: &mut dyn Write, random: &mut Random, count: u32) -> io::Result
         )?;
         for item in 0..1 + random.below(6) {
             let comma = if item == 0 { "" } else { "," };
-            let (sku, price) = (random.below(9000), random.below(99_999));
+            let sku = random.below(9000);
+            let price = random.below(99_999);
             write!(
                 out,
                 "{comma}{{\"sku\":\"A-{sku:05}\",\"count\":{},\"cents\":{price}}}",

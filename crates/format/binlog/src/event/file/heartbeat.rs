@@ -57,7 +57,8 @@ impl<'a> HeartbeatV2Event<'a> {
     /// Reads a body without its checksum.
     pub fn decode(body: &'a [u8]) -> Result<Self> {
         decode_whole(body, V2, |cursor| {
-            let (mut name, mut position) = (None, None);
+            let mut name = None;
+            let mut position = None;
             loop {
                 let field_type = cursor.lei("field type")?;
                 if field_type == END_MARK {

@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn what_would_not_come_back_is_refused() {
-        let (first, second) = (&TAGGED[8..49], &TAGGED[49..]);
+        let first = &TAGGED[8..49];
+        let second = &TAGGED[49..];
         let swapped = [&TAGGED[..8], second, first].concat();
         assert!(GtidSet::decode(&swapped).is_ok());
         let error = PreviousGtidsEvent::decode(&swapped).unwrap_err();

@@ -109,7 +109,8 @@ impl<'a> ExecuteLoadQueryEvent<'a> {
             let file_name_end = cursor.u32("file name end")?;
             let duplicate_handling = DuplicateHandling(cursor.u8("duplicate handling")?);
             let query = QueryEvent::read_variable_part(cursor, &post_header)?;
-            let (start, end) = (file_name_start as usize, file_name_end as usize);
+            let start = file_name_start as usize;
+            let end = file_name_end as usize;
             if query.statement.get(start..end).is_none() {
                 return Err(Error::invalid(
                     EXECUTE_LOAD_QUERY,

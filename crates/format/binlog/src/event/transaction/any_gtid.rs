@@ -161,8 +161,10 @@ mod tests {
 
     #[test]
     fn all_kinds_show_the_same() {
-        let (plain, with_tag) = (untagged().encode().unwrap(), tagged().encode());
-        let (plain, with_tag) = (event(EventType::GTID, &plain), event(EventType::GTID_TAGGED, &with_tag));
+        let plain = untagged().encode().unwrap();
+        let with_tag = tagged().encode();
+        let plain = event(EventType::GTID, &plain);
+        let with_tag = event(EventType::GTID_TAGGED, &with_tag);
         let [plain, with_tag] = [&plain, &with_tag].map(|event| {
             let frame = frame(event);
             let event = AnyGtidEvent::decode_frame(&frame).unwrap().unwrap();
@@ -223,7 +225,8 @@ mod tests {
 
     #[test]
     fn every_change_of_one_byte_is_an_error_or_comes_back() {
-        let (plain, with_tag) = (untagged().encode().unwrap(), tagged().encode());
+        let plain = untagged().encode().unwrap();
+        let with_tag = tagged().encode();
         for (event_type, body) in [
             (EventType::GTID, &plain),
             (EventType::ANONYMOUS_GTID, &plain),

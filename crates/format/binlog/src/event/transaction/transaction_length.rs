@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(written.stored_checksum(), Some(0));
         let length = transaction_length(&written).unwrap().unwrap();
         assert_eq!(length, following_bytes + out.len() as u64, "the length counts the event itself");
-        let (mut old, mut new) = (decode(&frame(event)), decode(&written));
+        let mut old = decode(&frame(event));
+        let mut new = decode(&written);
         for event in [&mut old, &mut new] {
             match event {
                 AnyGtidEvent::Untagged(event) => event.transaction_length = None,

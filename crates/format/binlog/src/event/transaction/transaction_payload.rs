@@ -140,7 +140,9 @@ impl<'a> TransactionPayloadHeader<'a> {
     /// Reads fields up to the end mark; ignores what follows.
     fn read(fields: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(fields, WHAT);
-        let (mut payload_size, mut compression_type, mut uncompressed_size) = (None, None, None);
+        let mut payload_size = None;
+        let mut compression_type = None;
+        let mut uncompressed_size = None;
         loop {
             let field_type = cursor.lei("field type")?;
             if field_type == END_MARK {

@@ -175,7 +175,8 @@ pub(super) fn put_container(out: &mut Vec<u8>, keyed: bool, members: &StoredMemb
         2 * width + entries + members.iter().map(of).sum::<usize>()
     };
     let large = size(false) > usize::from(u16::MAX);
-    let (width, size) = (number_width(large), size(large));
+    let width = number_width(large);
+    let size = size(large);
     if u32::try_from(size).is_err() {
         return Err(Error::invalid(WHAT, "container size", size, "less than 4 GiB"));
     }

@@ -221,10 +221,14 @@ impl<'t> JsonTextReader<'t> {
     }
 
     fn code_unit(&mut self) -> Result<u16> {
-        let digits = self.rest().get(1..5).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let unit = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-        let unit = unit.ok_or_else(|| self.unexpected("four hexadecimal digits"))?;
+        let digits = self
+            .rest()
+            .get(1..5)
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|digits| std::str::from_utf8(digits).ok());
+        let unit = digits
+            .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+            .ok_or_else(|| self.unexpected("four hexadecimal digits"))?;
         self.at += 5;
         Ok(unit)
     }

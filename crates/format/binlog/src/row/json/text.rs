@@ -245,7 +245,8 @@ mod tests {
     #[test]
     fn documents_that_multiply_are_refused() {
         // An array of 100 elements which are all the same string of 100 bytes.
-        let (count, string) = (100u16, [b'x'; 100]);
+        let count = 100u16;
+        let string = [b'x'; 100];
         let mut body = Vec::new();
         let header = 4 + 3 * count;
         body.extend_from_slice(&count.to_le_bytes());

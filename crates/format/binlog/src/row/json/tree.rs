@@ -256,7 +256,8 @@ mod tests {
         let tree = JsonDiffs::new(&bytes).apply(JsonDocument::new(OBJECT))?;
         tree.write_text(&mut text)?;
         // The document's bytes say the same.
-        let (mut document, mut again) = (Vec::new(), Vec::new());
+        let mut document = Vec::new();
+        let mut again = Vec::new();
         tree.put_document(&mut document)?;
         JsonDocument::new(&document).write_text(&mut again)?;
         assert_eq!(text.escape_ascii().to_string(), again.escape_ascii().to_string());

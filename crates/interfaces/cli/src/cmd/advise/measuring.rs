@@ -188,7 +188,9 @@ impl LevelMeasurement {
     ) -> Result<(Option<Advice>, Exit)> {
         let commits = Arc::new(Commits::default());
         let mut advice = Advice::new(levels, self.replicas, logs.generation);
-        let (mut exit, mut measured, mut files) = (Exit::Done, 0, Vec::new());
+        let mut exit = Exit::Done;
+        let mut measured = 0;
+        let mut files = Vec::new();
         for log in logs.logs {
             let new_meter = || Ok(ExactMeter::new(levels, logs.generation, &commits)?);
             let of_log = self.log(log, (logs.keyring, levels), &|| false, new_meter);
@@ -218,7 +220,9 @@ impl LevelMeasurement {
         let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
         let sampler = Arc::new(Sampler::new(self.seed, kept));
         let mut advice = Advice::new(levels, self.replicas, logs.generation);
-        let (mut exit, mut measured, mut files) = (Exit::Done, 0, Vec::new());
+        let mut exit = Exit::Done;
+        let mut measured = 0;
+        let mut files = Vec::new();
         let sizes: Vec<_> = logs.logs.iter().map(|log| log.size().ok().flatten()).collect();
         for (place, log) in logs.logs.iter().enumerate() {
             let number = place as u64;

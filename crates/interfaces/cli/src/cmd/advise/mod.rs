@@ -111,8 +111,9 @@ impl Advise {
         let Some(advice) = advice else { return Ok(exit) };
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create()?);
-            let written = advice.write_page(&name(&logs), only_server(&logs).as_deref(), &mut out);
-            let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
+            let written = advice
+                .write_page(&name(&logs), only_server(&logs).as_deref(), &mut out)
+                .and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| CommandFailure::writing(page, &error))?.finish()?;
         }
         pager::show(|out| self.tell(&advice, out))?;
@@ -140,7 +141,8 @@ impl Advise {
 
     /// The logs to measure; a server that can't be asked is reported and left out.
     fn logs(&self) -> Result<(Vec<MeasuredLog>, Exit)> {
-        let (mut logs, mut exit) = (Vec::new(), Exit::Done);
+        let mut logs = Vec::new();
+        let mut exit = Exit::Done;
         let places: Vec<_> = self.logs.iter().filter(|log| is_server(log)).map(ToString::to_string).collect();
         logs.extend(self.logs.iter().filter(|log| !is_server(log)).cloned().map(MeasuredLog::Path));
         if places.is_empty() && !self.connection.names_a_place() {
@@ -201,8 +203,10 @@ pub(super) fn of_server(
     max_rate: Option<u64>,
 ) -> Result<Option<Recommendation>> {
     let start = Instant::now();
-    let logs = last_logs(server, None, max_rate)?;
-    let logs: Vec<_> = logs.into_iter().map(|log| MeasuredLog::Server(Box::new(log))).collect();
+    let logs: Vec<_> = last_logs(server, None, max_rate)?
+        .into_iter()
+        .map(|log| MeasuredLog::Server(Box::new(log)))
+        .collect();
     let (advice, _) = LevelMeasurement::within(budget).measure(&logs, None, start, AdviceDepth::Answer)?;
     Ok(advice.map(|advice| advice.recommendation()))
 }

@@ -103,7 +103,8 @@ impl CheckCommand {
             if is_text {
                 problems.iter().try_for_each(|problem| print(out, &format!("{}{problem}", part.prefix)))?;
             }
-            let (archive, logs) = (part.place.display().to_string(), part.manifest.files.len());
+            let archive = part.place.display().to_string();
+            let logs = part.manifest.files.len();
             told.archives.push(json::CheckedArchive { archive, logs, problems });
         }
         let named: Vec<_> = parts.iter().map(|part| (part.prefix.as_str(), &part.manifest)).collect();
@@ -180,7 +181,8 @@ impl ArchiveStorage for WatchedStorage<'_> {
         if !self.objects.contains(name) {
             return Ok(object);
         }
-        let (progress, read) = (Arc::clone(&self.progress), Arc::clone(&self.read));
+        let progress = Arc::clone(&self.progress);
+        let read = Arc::clone(&self.read);
         Ok(Box::new(WatchedObject { object, name: name.to_owned(), progress, read }))
     }
 

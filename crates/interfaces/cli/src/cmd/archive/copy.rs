@@ -138,7 +138,8 @@ impl Copy {
         self.say(&objects, "copied")?;
         self.say(&mended, "damaged there, replaced")?;
         self.say(&there, if self.size_only { PASSED_OVER } else { "already there" })?;
-        let (new, all) = (grouped(logs as u64), counted(logs_there as u64, "logs"));
+        let new = grouped(logs as u64);
+        let all = counted(logs_there as u64, "logs");
         print(&mut io::stdout(), &format!("{}: {all}, {new} of them new", self.to.display()))?;
         Ok(if failed.is_empty() { Exit::Done } else { Exit::Trouble })
     }

@@ -121,7 +121,9 @@ impl Create {
         }
         let mut exit = Exit::Done;
         let mut printed = Ok(());
-        let (mut archived, mut given, mut in_use) = (Vec::new(), Vec::new(), Vec::new());
+        let mut archived = Vec::new();
+        let mut given = Vec::new();
+        let mut in_use = Vec::new();
         // Logs that are torn or damaged, and why.
         let torn: RefCell<Vec<(String, String)>> = RefCell::default();
         let mut told = |created: &CreateOutcome| {
@@ -288,6 +290,7 @@ fn added_line(entry: &FileEntry, torn: Option<&str>, sizes: SizesArg) -> String 
         (Some(_), None) => ", as far as it is whole while its server writes it".to_owned(),
         (Some(_), Some(why)) => format!(", as far as it is whole: {why}"),
     };
-    let (size, packed) = (sizes.in_words(entry.size), sizes.in_words(entry.packed_size));
+    let size = sizes.in_words(entry.size);
+    let packed = sizes.in_words(entry.packed_size);
     format!("{}: {size} -> {packed}, saved {saved}{payloads}{part}", entry.name)
 }

@@ -101,8 +101,8 @@ impl List {
 
     /// An archive's coverage in words.
     fn lines(&self, covered: &Coverage, checks: &LastChecks) -> Vec<String> {
-        let (bytes, packed) =
-            (self.table.sizes().in_words(covered.size), self.table.sizes().in_words(covered.packed_size));
+        let bytes = self.table.sizes().in_words(covered.size);
+        let packed = self.table.sizes().in_words(covered.packed_size);
         let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];
         lines.extend(covered.last.iter().map(|last| format!("last restorable moment: {}", in_words(last))));
         lines.extend(covered.gaps.iter().map(ToString::to_string));
@@ -113,7 +113,8 @@ impl List {
 
     fn all(&self) -> Result<Exit> {
         let archives = existing::archives_at(&self.archive, None).map_err(failure(&self.archive))?;
-        let (mut covered, mut failed) = (Vec::new(), Vec::new());
+        let mut covered = Vec::new();
+        let mut failed = Vec::new();
         for archive in archives {
             match coverage_of(&archive) {
                 Ok((coverage, checks)) => covered.push(ListedArchive { place: archive, coverage, checks }),

@@ -86,7 +86,8 @@ impl Merge {
         }
         if logs > 0 {
             let sizes = self.upkeep.sizes;
-            let (before, after) = (in_words(&before, sizes), in_words(&after, sizes));
+            let before = in_words(&before, sizes);
+            let after = in_words(&after, sizes);
             print(out, &format!("{} merged: {before} -> {after}", counted(logs as u64, "logs")))?;
         }
         say_undeleted(&self.archive, &swept.undeleted);

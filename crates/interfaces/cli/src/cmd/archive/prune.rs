@@ -101,8 +101,8 @@ impl Prune {
             (Some(first), Some(last)) => {
                 let logs = counted(pruned.logs.len() as u64, "logs");
                 let size = self.upkeep.sizes.in_words(pruned.logs.iter().map(|log| log.size).sum());
-                let until = last.times.map(|(_, last)| format!(" until {}", time::shown(last)));
-                let until = until.unwrap_or_default();
+                let until =
+                    last.times.map(|(_, last)| format!(" until {}", time::shown(last))).unwrap_or_default();
                 let names = if first.name == last.name {
                     first.name.to_string()
                 } else {

@@ -56,8 +56,9 @@ impl Remove {
                 format_args!("without {log} there is a gap between {before} and {after}; --force removes it");
             return Err(CommandFailure::of(&archive, gap));
         }
-        let old = SystemTime::now().checked_sub(Duration::from_secs(self.orphan_age));
-        let old = old.unwrap_or(SystemTime::UNIX_EPOCH);
+        let old = SystemTime::now()
+            .checked_sub(Duration::from_secs(self.orphan_age))
+            .unwrap_or(SystemTime::UNIX_EPOCH);
         let orphans = || -> Result<Vec<String>, Error> {
             let orphans = remove::orphans(&storage, old)?.into_iter().map(|orphan| orphan.name);
             Ok(orphans.filter(|orphan| !removal.objects.contains(orphan)).collect())

@@ -153,7 +153,8 @@ impl Chosen {
         mut end: impl FnMut(&FileEntry, O, Option<u64>) -> Result<()>,
         report: &mut json::RestoreJson,
     ) -> Result<Exit> {
-        let (selection, last) = (self.selection(), LastObject::default());
+        let selection = self.selection();
+        let last = LastObject::default();
         // Asked once: the system reads several files to answer.
         let workers = workers(None);
         let mut exit = Exit::Done;
@@ -164,7 +165,8 @@ impl Chosen {
         }
         let mut is_chosen = selection.is_all();
         for (place, file) in files.iter().enumerate() {
-            let (mut output, mut refused) = (None, None);
+            let mut output = None;
+            let mut refused = None;
             let mut begin = || match begin(place, file) {
                 Ok((made, out)) => {
                     output = Some(made);
@@ -232,7 +234,8 @@ impl Restore {
         let files = chosen.files(manifest)?;
         fs::create_dir_all(&to).map_err(|error| CommandFailure::of(&to.display(), error))?;
         let targets: Vec<OnceCell<OutputTarget>> = files.iter().map(|_| OnceCell::new()).collect();
-        let (mut report, mut logs) = (json::RestoreJson::default(), Vec::new());
+        let mut report = json::RestoreJson::default();
+        let mut logs = Vec::new();
         let is_all = chosen.selection().is_all();
         let exit = chosen.each(
             &storage,
@@ -256,7 +259,8 @@ impl Restore {
                 drop(progress);
                 let size = output.size().map_err(|error| CommandFailure::writing(target, &error))?;
                 output.finish()?;
-                let (log, output) = (file.name.to_string(), target.to_string());
+                let log = file.name.to_string();
+                let output = target.to_string();
                 logs.push(json::RestoredLog { log, output, bytes: size, transactions });
                 Ok(())
             },

@@ -161,7 +161,8 @@ fn planned<'m>(
     if let Some(missing) = before.filter(|_| is_cut) {
         return refusal(format!("{missing} is not"));
     }
-    let (size, first) = (known(last)?.size, &first.name);
+    let size = known(last)?.size;
+    let first = &first.name;
     let archived =
         if first == last { format!("{last} is archived") } else { format!("{first} to {last} are archived") };
     if !path.with_file_name(&next).exists() && !ends_with_rotate_to(log, size, &next) {

@@ -91,8 +91,8 @@ impl DoctorCommand {
         let baseline = self.since.as_deref().map(read_baseline).transpose()?;
         let save = self.save.clone().map(|path| output::target(path, &[], self.force)).transpose()?;
         let targets = self.targets()?;
-        let recommended = targets.iter().map(|target| self.recommendation(target));
-        let recommended = recommended.collect::<Result<Vec<_>>>()?;
+        let recommended =
+            targets.iter().map(|target| self.recommendation(target)).collect::<Result<Vec<_>>>()?;
         let mut report = InspectReport::new(examine_all(&targets, &recommended, &knowledge));
         for server in &report.servers {
             if let Some(error) = &server.error {

@@ -44,7 +44,8 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
     if let Some(offsets) = &offsets {
         go_on(&mut options, &mut selection, offsets);
     }
-    let (settings, selection) = (&settings, &selection);
+    let settings = &settings;
+    let selection = &selection;
     line_run::run(LineJob {
         options: &options,
         selection,

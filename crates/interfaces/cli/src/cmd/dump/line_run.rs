@@ -236,13 +236,16 @@ impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> Run<'_, P, N> {
         self.tables.begin_log(name);
         let live = matches!(input, Input::Live(_));
         let threads = workers(self.options.jobs);
-        let (new_printer, memory, out_name) = (&self.new_printer, &self.memory, &self.out_name);
+        let new_printer = &self.new_printer;
+        let memory = &self.memory;
+        let out_name = &self.out_name;
         let offsets = self.offsets.as_ref();
         let unwritten = |error: io::Error| match live {
             true => remote::leave(CommandFailure::writing(out_name, &error)),
             false => LineRunEnd::Output(error),
         };
-        let (mut flow, mut met) = (Flow::GoesOn, self.met);
+        let mut flow = Flow::GoesOn;
+        let mut met = self.met;
         let ran = run_in_turns(
             input,
             threads,

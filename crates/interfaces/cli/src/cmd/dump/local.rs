@@ -37,10 +37,13 @@ use binlogz_archive::input as archived;
 
 /// Dumps the logs that were named; the exit code.
 pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
-    let keyring = options.keyring.as_deref().map(|path| {
-        Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
-    });
-    let keyring = keyring.transpose()?;
+    let keyring = options
+        .keyring
+        .as_deref()
+        .map(|path| {
+            Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
+        })
+        .transpose()?;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     let print = print_options(options);
     let (out, out_name) = open_output(options.result_file.as_deref())?;
@@ -215,7 +218,9 @@ impl Run<'_> {
         trouble: impl FnOnce() -> Option<CommandFailure>,
     ) -> Result<MysqlbinlogState> {
         state.begin_log();
-        let (options, threads, verify) = (self.options, self.workers, self.verify);
+        let options = self.options;
+        let threads = self.workers;
+        let verify = self.verify;
         let live = matches!(input, Input::Live(_));
         let memory = &self.memory;
         let mut ended_in = None;
@@ -317,8 +322,10 @@ fn open_output(result_file: Option<&Path>) -> Result<(File, String)> {
     match result_file {
         None => {
             let name = "stdout".to_owned();
-            let stdout = io::stdout().as_fd().try_clone_to_owned();
-            let stdout = stdout.map_err(|error| CommandFailure::writing(&name, &error))?;
+            let stdout = io::stdout()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(|error| CommandFailure::writing(&name, &error))?;
             Ok((File::from(stdout), name))
         }
         Some(path) => {

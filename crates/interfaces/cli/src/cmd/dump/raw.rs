@@ -113,7 +113,8 @@ impl RawFile {
         loop {
             let piece = from.next_piece().map_err(|error| remote::failure(&error, true))?;
             let Some(piece) = piece else { return Ok(()) };
-            let (count, ends_event) = (piece.bytes.len(), piece.ends_event);
+            let count = piece.bytes.len();
+            let ends_event = piece.ends_event;
             // The magic is no event.
             let written = match &mut self.renamer {
                 Some(renamer) if self.received >= MAGIC.len() as u64 => {
@@ -157,7 +158,8 @@ impl RawFile {
 
     /// An event that could not be looked at.
     fn unreadable(&self, error: &PayloadError) -> CommandFailure {
-        let (name, at) = (self.path.display(), self.written);
+        let name = self.path.display();
+        let at = self.written;
         CommandFailure::Line(format!(
             "--rewrite-db: {name} at {at}, {} in the server's file: {error}",
             self.event_begin

@@ -96,8 +96,8 @@ impl RemoteInputs {
         number: usize,
         log: &Path,
     ) -> Result<Self> {
-        let files = RemoteFiles::open(connect, dump_options(options, log, number));
-        let files = files.map_err(|error| failure(&error, false))?;
+        let files = RemoteFiles::open(connect, dump_options(options, log, number))
+            .map_err(|error| failure(&error, false))?;
         Ok(RemoteInputs(Arc::new(Mutex::new(Stream { files, failed: None }))))
     }
 

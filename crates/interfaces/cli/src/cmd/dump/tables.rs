@@ -19,12 +19,15 @@ use crate::log_path::LogPath;
 
 /// What is known of tables before the logs are printed.
 pub(super) fn tables_of(options: &DumpSettings, keyring: Option<&Keyring>) -> Result<TablesOfLogs> {
-    let schema = options.schema.as_deref().map(|place| {
-        let connect =
-            || options.connect(PROGRAM_NAME).map_err(|error| CommandFailure::Line(error.to_string()));
-        read_schema(place, &connect)
-    });
-    let schema = schema.transpose()?;
+    let schema = options
+        .schema
+        .as_deref()
+        .map(|place| {
+            let connect =
+                || options.connect(PROGRAM_NAME).map_err(|error| CommandFailure::Line(error.to_string()));
+            read_schema(place, &connect)
+        })
+        .transpose()?;
     let logs: Vec<_> = options.logs.iter().map(|log| path_of(log.as_os_str())).collect();
     let is_pipe = |log: &LogPath| !matches!(log.size(), Ok(Some(_)));
     let is_read_once = options.is_remote() || options.follow || logs.iter().any(is_pipe);

@@ -161,7 +161,8 @@ impl EventRowPrinter {
         let [server_id, end_log_pos] = [server_id, end_log_pos].map(u64::from);
         let cells =
             vec![log_name.into(), pos.into(), event_type.into(), server_id.into(), end_log_pos.into()];
-        let (cells, info) = (self.lines.shown(cells), String::from_utf8_lossy(info));
+        let cells = self.lines.shown(cells);
+        let info = String::from_utf8_lossy(info);
         match self.lines {
             EventLines::Cut { width, .. } => self.table.cut_row(&cells, &info, width, &mut self.out),
             EventLines::Whole | EventLines::Folded => self.table.row(&cells, &info, &mut self.out),

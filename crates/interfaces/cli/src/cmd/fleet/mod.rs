@@ -92,8 +92,8 @@ impl Fleet {
         let document = FleetDocument::of(&rows);
         if let Some(page) = &page {
             let mut out = BufWriter::new(page.create()?);
-            let written = page::write(&rows, Duration::ZERO, &mut out);
-            let written = written.and_then(|()| out.into_inner().map_err(|error| error.into_error()));
+            let written = page::write(&rows, Duration::ZERO, &mut out)
+                .and_then(|()| out.into_inner().map_err(|error| error.into_error()));
             written.map_err(|error| CommandFailure::writing(page, &error))?.finish()?;
         }
         match self.format {

@@ -35,7 +35,8 @@ pub(super) struct IncidentPlace<'p> {
 impl IncidentPlace<'_> {
     /// `binlogz rows`, for what the transaction did.
     pub(super) fn rows(&self, command: &IncidentCommand, is_json: bool) -> IncidentWords {
-        let (option, name) = (self.name.option(), self.name.to_string());
+        let option = self.name.option();
+        let name = self.name.to_string();
         let mut names = self.tables.iter().map(|(database, table)| format!("{database}.{table}"));
         let first = names.next().unwrap_or_default();
         let others = names.flat_map(|name| ["--table".to_owned(), name]);
@@ -52,7 +53,8 @@ impl IncidentPlace<'_> {
         later: &mut Vec<String>,
     ) -> Result<PrintedCommand> {
         let purpose = "take it back";
-        let (option, name) = (self.name.option(), self.name.to_string());
+        let option = self.name.option();
+        let name = self.name.to_string();
         let base = IncidentWords::of(&["undo", option, &name]).with(command.log_words());
         let mut words = base.clone().with(self.files.clone());
         let mut run = CheckedRun::of(&words, time)?;
@@ -99,8 +101,9 @@ impl IncidentPlace<'_> {
         let names = self
             .tables
             .iter()
-            .map(|(database, table)| format!("({}, {})", hexadecimal(database), hexadecimal(table)));
-        let names = names.collect::<Vec<_>>().join(", ");
+            .map(|(database, table)| format!("({}, {})", hexadecimal(database), hexadecimal(table)))
+            .collect::<Vec<_>>()
+            .join(", ");
         let statement = format!(
             "SELECT 1 FROM information_schema.triggers WHERE (event_object_schema, event_object_table) IN ({names}) LIMIT 1"
         );
@@ -128,9 +131,10 @@ impl IncidentPlace<'_> {
             }
         };
         let names = self.tables.iter().map(|(database, table)| format!("{database}.{table}"));
-        let words = IncidentWords::of(&["table-at"]).with(names);
-        let words = words.with(["--at".to_owned(), at, "--server".to_owned(), place]);
-        let words = words.with(command.connection_words());
+        let words = IncidentWords::of(&["table-at"])
+            .with(names)
+            .with(["--at".to_owned(), at, "--server".to_owned(), place])
+            .with(command.connection_words());
         let run = CheckedRun::of(&words, time)?;
         let text = Some(words.shown() + " > before.sql");
         Ok(PrintedCommand { purpose, text, check: CommandCheck::of(&run), notes: run.told(time) })

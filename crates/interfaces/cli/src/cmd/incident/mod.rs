@@ -257,7 +257,8 @@ impl IncidentCommand {
     ) -> Result<Exit> {
         let progress = log.progress(place)?;
         let input = progress.watch(log.open(keyring)?);
-        let (window, workers) = (self.window(), workers(self.jobs));
+        let window = self.window();
+        let workers = workers(self.jobs);
         let ran = events::run(
             input,
             workers,

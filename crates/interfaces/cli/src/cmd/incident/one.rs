@@ -83,7 +83,9 @@ impl IncidentCommand {
             server: server.as_ref(),
             schema: self.schema_server()?,
         };
-        let (mut rows, mut commands, mut later) = (RowSample::default(), Vec::new(), Vec::new());
+        let mut rows = RowSample::default();
+        let mut commands = Vec::new();
+        let mut later = Vec::new();
         if place.has_rows {
             rows = RowSample::of(&place.rows(self, self.format == ReportFormat::Json))?;
             rows.count(&change.transaction);
@@ -110,7 +112,8 @@ impl IncidentCommand {
     ) -> Result<(Option<SoughtTransaction>, Exit)> {
         let window = TriageWindow::Between(0, 0);
         let mut triage = Triage::seeking(name);
-        let (mut exit, workers) = (Exit::Done, workers(self.jobs));
+        let mut exit = Exit::Done;
+        let workers = workers(self.jobs);
         for (number, log) in logs.iter().enumerate() {
             let progress = log.progress((number + 1, logs.len()))?;
             let input = progress.watch(log.open(keyring)?);
@@ -124,8 +127,8 @@ impl IncidentCommand {
                     Ok(())
                 },
                 &mut |bytes| progress.at(bytes),
-            );
-            let ran = ran.map_err(|error| CommandFailure::reading(log, &error))?;
+            )
+            .map_err(|error| CommandFailure::reading(log, &error))?;
             triage.end_log();
             exit = exit.max(name_unread(log, &ran.unread, "its changes may be missing here"));
             if triage.sought().is_some() {

@@ -168,7 +168,9 @@ fn broken(text: &str, width: usize) -> Vec<String> {
 
 /// Splits at the spaces outside of quotes.
 fn shell_words(text: &str) -> Vec<&str> {
-    let (mut words, mut begin, mut is_quoted) = (Vec::new(), 0, false);
+    let mut words = Vec::new();
+    let mut begin = 0;
+    let mut is_quoted = false;
     for (place, c) in text.char_indices() {
         match c {
             '\'' => is_quoted = !is_quoted,
@@ -240,7 +242,8 @@ fn wait(child: &mut Child, time: Duration) -> std::io::Result<Option<ExitStatus>
 /// Goes through a script for what it says of itself.
 fn read_script(out: impl Read + Send + 'static) -> JoinHandle<(Vec<String>, String)> {
     thread::spawn(move || {
-        let (mut later, mut last) = (Vec::new(), String::new());
+        let mut later = Vec::new();
+        let mut last = String::new();
         for line in BufReader::new(out).split(b'\n').map_while(std::result::Result::ok) {
             if !line.starts_with(b"-- ") {
                 continue;

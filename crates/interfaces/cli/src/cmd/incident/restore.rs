@@ -46,14 +46,15 @@ impl IncidentPlace<'_> {
     ) -> Result<PrintedCommand> {
         let words = recover(command, to, gtid).with(self.files.clone());
         let run = CheckedRun::of(&words.clone().with(["--check".to_owned()]), time)?;
-        let (text, notes) = (Some(words.shown()), run.told(time));
+        let text = Some(words.shown());
+        let notes = run.told(time);
         Ok(PrintedCommand { purpose: PURPOSE, text, check: CommandCheck::of(&run), notes })
     }
 
     /// Statements up to the transaction, for the mysql client.
     fn dump_up_to(&self, command: &IncidentCommand, to: &str, place: &LogOffset) -> Result<PrintedCommand> {
-        let target = with_place(&command.connection.connect_options(PROGRAM_NAME)?, to);
-        let target = target.map_err(|error| CommandFailure::of(&"--to", error))?;
+        let target = with_place(&command.connection.connect_options(PROGRAM_NAME)?, to)
+            .map_err(|error| CommandFailure::of(&"--to", error))?;
         let stop = format!("--stop-position={}", place.offset);
         let words = IncidentWords::of(&["dump"]);
         let words = match self.server {

@@ -241,7 +241,8 @@ impl Recover {
         let logs = RecoveredLogs { from: &self.from, ended, folder };
         let to_read = logs.to_read(executed).map_err(line)?;
         for (number, log) in to_read.iter().enumerate() {
-            let (shown, path) = (LogPath::File(log.shown.clone()), LogPath::File(log.path.clone()));
+            let shown = LogPath::File(log.shown.clone());
+            let path = LogPath::File(log.path.clone());
             let progress = WorkProgress::of(&shown, path.size()?, (number + 1, to_read.len()));
             let input = progress.watch(path.open(keyring.as_ref())?);
             walk.read(number as u64, input, workers(None), &mut |bytes| progress.at(bytes))

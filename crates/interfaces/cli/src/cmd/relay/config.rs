@@ -215,8 +215,11 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn settings(&self) -> Result<log::LogSettings> {
-        let levels = self.level.as_deref().map_or_else(|| Ok(log::default_levels()), log::levels);
-        let levels = levels.map_err(|error| CommandFailure::of(&"log", format_args!("level: {error}")))?;
+        let levels = self
+            .level
+            .as_deref()
+            .map_or_else(|| Ok(log::default_levels()), log::levels)
+            .map_err(|error| CommandFailure::of(&"log", format_args!("level: {error}")))?;
         Ok(log::LogSettings { format: self.format, levels })
     }
 }

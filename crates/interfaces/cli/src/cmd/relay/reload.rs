@@ -28,8 +28,10 @@ const EXAMPLES: &str = "Examples:
 impl Reload {
     pub(super) fn run(self) -> Result<Exit> {
         let name = self.config.display();
-        let directory = Config::read(&self.config)?.store.dir;
-        let directory = directory.ok_or_else(|| CommandFailure::of(&name, "store: dir is missing"))?;
+        let directory = Config::read(&self.config)?
+            .store
+            .dir
+            .ok_or_else(|| CommandFailure::of(&name, "store: dir is missing"))?;
         let said = orders::order(&directory).map_err(CommandFailure::Line)?;
         let written = io::stdout().write_all(terminal::within_width(&said).as_bytes());
         written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;

@@ -396,7 +396,8 @@ impl Account {
             });
             from.push(network?);
         }
-        let (reads, tables) = (self.reads()?, self.tables()?);
+        let reads = self.reads()?;
+        let tables = self.tables()?;
         let form = self.form(reads, &tables)?;
         Ok(AccountOptions {
             source: self.source.clone(),

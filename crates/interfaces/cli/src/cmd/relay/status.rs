@@ -197,7 +197,9 @@ fn text(status: &Value, sizes: SizesArg) -> Vec<String> {
         Some(seconds) => format!("{seconds} s behind"),
         None => "lag not known".to_owned(),
     };
-    let (source, log, bytes) = (&status["source"], &status["log"], &status["bytes"]);
+    let source = &status["source"];
+    let log = &status["log"];
+    let bytes = &status["bytes"];
     let mut lines = vec![format!(
         "source    {}{} {} for {} s, {}",
         plain(&source["server"]),

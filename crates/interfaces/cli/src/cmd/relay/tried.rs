@@ -81,14 +81,16 @@ fn http_at(address: SocketAddr) -> Result<String> {
 /// What an account may do that others may not, and where it is limited.
 fn limits_of(account: &AccountOptions) -> Option<String> {
     let from: Vec<String> = account.from.iter().map(ToString::to_string).collect();
-    let said = [
+    let said: Vec<String> = [
         account.source.as_ref().map(|source| format!("reads {source} alone")),
         (!from.is_empty()).then(|| format!("connects from {}", from.join(", "))),
         account.require_tls.then(|| "over TLS alone".to_owned()),
         (account.connections_max > 0)
             .then(|| counted(account.connections_max as u64, "connections") + " at most"),
         account.admin.then(|| "may purge files, and stop and start receiving".to_owned()),
-    ];
-    let said: Vec<String> = said.into_iter().flatten().collect();
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     (!said.is_empty()).then(|| format!("account {}: {}", account.user, said.join(", ")))
 }

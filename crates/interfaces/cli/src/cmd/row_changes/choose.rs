@@ -143,7 +143,8 @@ impl LogOffset {
         match &*places.map(|(place, _)| place).collect::<Vec<_>>() {
             [place] => Ok(*place),
             [] => {
-                let (first, last) = (names.clone().next(), names.last());
+                let first = names.clone().next();
+                let last = names.last();
                 let of = first.zip(last).map(|(first, last)| format!(", expected one of {first} to {last}"));
                 let found = format!("is none of the logs{}", of.unwrap_or_default());
                 Err(CommandFailure::of(&self.log, found))

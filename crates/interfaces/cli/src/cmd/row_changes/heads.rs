@@ -104,7 +104,8 @@ pub(in crate::cmd) fn follow_one_another<'l>(
     if logs.len() < 2 {
         return Ok(());
     }
-    let (mut all, mut facts) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut facts = Vec::new();
     for log in logs {
         match facts_of(log, keyring, FactsUpTo::FirstTransaction)? {
             Some(of_log) => {

@@ -364,7 +364,8 @@ impl LogPass<'_> {
         read: &mut dyn FnMut(OpenedLog<'_>) -> Result<(RunSummary, bool)>,
     ) -> Result<PassFindings> {
         let count = self.logs.len();
-        let (mut unmet, mut exit) = (Vec::new(), Exit::Done);
+        let mut unmet = Vec::new();
+        let mut exit = Exit::Done;
         let mut is_over = false;
         // Whether anything of what was chosen may have passed.
         let mut has_begun = false;
@@ -382,7 +383,8 @@ impl LogPass<'_> {
                 RecoverLog::OfServer(_) => None,
             };
             let progress = log.progress((number + 1, count))?;
-            let (input, name) = (progress.watch(input), log.name());
+            let input = progress.watch(input);
+            let name = log.name();
             let (RunSummary { read, unread }, goes_on) =
                 read(OpenedLog { log, input, name, range, archived_gtids, looked_for, progress })?;
             let is_told = number < self.told;

@@ -62,7 +62,8 @@ impl<'o> RecoverSearch<'o> {
         if let Some((first, last)) = run.commits() {
             let micros = |second: u64| i64::try_from(second.saturating_mul(1_000_000)).unwrap_or(i64::MAX);
             // Commits of the last second come up to its end.
-            let (first, last) = (micros(first), micros(last.saturating_add(1)));
+            let first = micros(first);
+            let last = micros(last.saturating_add(1));
             let is_early = selection.start_time.is_some_and(|start| last <= start);
             let is_late = selection.stop_time.is_some_and(|stop| first >= stop);
             if is_early || is_late {

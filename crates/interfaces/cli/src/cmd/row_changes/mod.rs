@@ -210,7 +210,8 @@ impl ScriptArgs {
                 Ok(schema.map(|schema| CarryingKeys::new(schema, tables, Some(direction))))
             }
         };
-        let (is_applied, is_given) = (apply_to.is_some(), self.schema.is_given());
+        let is_applied = apply_to.is_some();
+        let is_given = self.schema.is_given();
         let mut later_logs = Vec::new();
         if let Some(connect) = self.schema.server(&options, servers)? {
             later_logs.push((connect, Sought { names: true, repeated: is_applied && !is_given }));

@@ -244,7 +244,8 @@ impl<'s> ScriptPasses<'s> {
                 ));
             }
             let progress = log.progress((number + 1, logs.len()))?;
-            let (input, name) = (progress.watch(input), log.name());
+            let input = progress.watch(input);
+            let name = log.name();
             let read =
                 script.read_ahead(input, &name, workers(self.args.jobs), &mut |bytes| progress.at(bytes));
             let mut unread = read.map_err(|error| log.failure(error))?;

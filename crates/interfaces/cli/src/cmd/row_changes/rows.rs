@@ -113,8 +113,9 @@ impl RowsCommand {
         let keys_then =
             keys_now.zip(all_history.as_ref()).and_then(|(keys, (history, _))| keys.through(history));
         let keys_below = keys_then.as_ref().or(keys_now);
-        let life = Life::new(&selection, schema.as_ref(), history, format, &mut out);
-        let mut life = life.map_err(writing)?.with_keys_below(keys_below);
+        let mut life = Life::new(&selection, schema.as_ref(), history, format, &mut out)
+            .map_err(writing)?
+            .with_keys_below(keys_below);
         if !self.all {
             life = life.with_shown_max(SHOWN_MAX);
         }
@@ -173,8 +174,8 @@ impl RowsCommand {
                 life = life.looking_ahead();
                 exit = exit.max(self.read(&mut life, &pass)?.0.exit);
                 pass.told = usize::MAX;
-                let live = life.live_rows(server);
-                let live = live.map_err(|error| CommandFailure::of(&"temporary file", error))?;
+                let live =
+                    life.live_rows(server).map_err(|error| CommandFailure::of(&"temporary file", error))?;
                 life = life.with_images(history, defaults.as_ref(), live);
             }
             read = self

@@ -136,7 +136,8 @@ fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
 }
 
 fn write_problems(name: &str, verdict: &LogVerdict, out: &mut dyn Write) -> io::Result<()> {
-    let (name, findings) = (printable(name), &verdict.findings);
+    let name = printable(name);
+    let findings = &verdict.findings;
     for problem in verdict.problems() {
         writeln!(out, "{name} {}", printable(&problem.to_string()))?;
     }
@@ -148,15 +149,16 @@ fn write_problems(name: &str, verdict: &LogVerdict, out: &mut dyn Write) -> io::
 
 /// A row for each log.
 fn section(answers: &[Answer]) -> Section {
-    let row = |answer: &Answer| -> Vec<TableCell> {
-        let counts = [answer.bytes, answer.events, answer.rows, answer.transactions, answer.payloads];
-        let counts = counts.map(|count| match answer.error {
-            Some(_) => TableCell::Null,
-            None => count.into(),
-        });
-        let cells = [answer.file.as_str().into(), answer.in_words().into()];
-        cells.into_iter().chain(counts).collect()
-    };
+    let row =
+        |answer: &Answer| -> Vec<TableCell> {
+            let counts = [answer.bytes, answer.events, answer.rows, answer.transactions, answer.payloads]
+                .map(|count| match answer.error {
+                    Some(_) => TableCell::Null,
+                    None => count.into(),
+                });
+            let cells = [answer.file.as_str().into(), answer.in_words().into()];
+            cells.into_iter().chain(counts).collect()
+        };
     Section {
         name: "files",
         title: "Verified",

@@ -48,8 +48,8 @@ fn log(sides: [&[LogPath]; 2], side: usize, number: usize) -> &LogPath {
 }
 
 fn write_text(sides: [&[LogPath]; 2], comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let (transactions, events) =
-        (counted(comparison.transactions, "transactions"), grouped(comparison.events));
+    let transactions = counted(comparison.transactions, "transactions");
+    let events = grouped(comparison.events);
     let Some(difference) = &comparison.difference else {
         return writeln!(out, "same: {transactions}, {}", counted(comparison.events, "events"));
     };
@@ -83,7 +83,9 @@ impl fmt::Display for Description<'_> {
         if let Some(gtid) = gtid {
             write!(f, " of transaction {gtid}")?;
         }
-        let (timestamp, server_id, flags) = (header.timestamp, header.server_id, header.flags);
+        let timestamp = header.timestamp;
+        let server_id = header.server_id;
+        let flags = header.flags;
         write!(
             f,
             ", timestamp {timestamp}, server id {server_id}, flags {flags:?}, body of {body_size} bytes"

@@ -81,7 +81,8 @@ impl Bucket {
         let mut mark = [0; MARK_SIZE];
         getrandom::fill(&mut mark).map_err(|error| Error::Target(format!("random number: {error}")))?;
         let mark = mark.iter().map(|byte| format!("{byte:02x}")).collect();
-        let (history, manifests) = (RunHistory::default(), BTreeMap::new());
+        let history = RunHistory::default();
+        let manifests = BTreeMap::new();
         Ok(Bucket { files, mark, history, manifests })
     }
 
@@ -113,8 +114,11 @@ impl Bucket {
         self.manifests.clear();
         for run in runs {
             let path = format!("{CONTROL}/{}", manifest_name(run));
-            let bytes = self.files.get(&path).map_err(failed)?;
-            let bytes = bytes.ok_or_else(|| Error::Target(format!("{}: is gone", self.place(&path))))?;
+            let bytes = self
+                .files
+                .get(&path)
+                .map_err(failed)?
+                .ok_or_else(|| Error::Target(format!("{}: is gone", self.place(&path))))?;
             let manifest = history.add(run, &bytes, &self.place(&path))?;
             self.manifests.insert(run, manifest.clone());
         }
@@ -152,8 +156,11 @@ impl Bucket {
                 continue;
             }
             // The list's own name tells the mark of its files.
-            let mark = name.strip_prefix(UNFINISHED).and_then(|name| name.strip_suffix(".json"));
-            let mark = mark.filter(|mark| mark.starts_with(&run_mark(list.run))).unwrap_or_default();
+            let mark = name
+                .strip_prefix(UNFINISHED)
+                .and_then(|name| name.strip_suffix(".json"))
+                .filter(|mark| mark.starts_with(&run_mark(list.run)))
+                .unwrap_or_default();
             if let Some(other) = list.files.iter().find(|file| mark.is_empty() || !file.is_of(mark)) {
                 let what = format!("names {other}, expected files of its own run");
                 return Err(Error::Target(format!("{}: {what}", self.place(&path))));

@@ -58,8 +58,13 @@ impl ExportFolder {
         }
         let place = control.join(LOCK);
         own(&place)?;
-        let lock = File::options().create(true).truncate(false).write(true).mode(MODE).open(&place);
-        let lock = lock.map_err(failed(&place))?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(MODE)
+            .open(&place)
+            .map_err(failed(&place))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -363,8 +368,10 @@ fn newest(folder: &Path) -> Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(folder)(error)),
     };
-    let places = entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>();
-    let mut places = places.map_err(failed(folder))?;
+    let mut places = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(failed(folder))?;
     places.sort();
     while let Some(place) = places.pop() {
         if own(&place)?.is_some_and(|there| there.is_dir()) {

@@ -103,7 +103,8 @@ impl ArchiveChecks {
 
     /// The state of all of them together; `None`: they are not checked.
     pub(crate) fn status(&self, options: &ArchiveOptions) -> Option<ArchiveCheckStatus> {
-        let (interval, now) = (options.check?, now());
+        let interval = options.check?;
+        let now = now();
         let checks = self.of.lock();
         let known = || checks.values().filter_map(|state| state.progress.as_ref());
         let failing = checks.values().filter_map(|state| state.failing.as_ref());
@@ -191,7 +192,8 @@ impl<'a> ArchiveChecker<'a> {
     pub(crate) fn round(&mut self, now: u64) -> Result<()> {
         let round = Instant::now();
         loop {
-            let (began, mut has_more) = (Instant::now(), false);
+            let began = Instant::now();
+            let mut has_more = false;
             // An error in one archive does not hold up the others.
             for kept in self.house.lineages.all() {
                 has_more |= self.attempt(&kept, now)?;
@@ -205,7 +207,8 @@ impl<'a> ArchiveChecker<'a> {
 
     /// Returns whether there is more to look at.
     fn attempt(&mut self, kept: &LineageLog, now: u64) -> Result<bool> {
-        let (house, number) = (self.house, kept.number);
+        let house = self.house;
+        let number = kept.number;
         let pause = RETRY.min(self.options.overdue);
         if self.failed.get(&number).is_some_and(|(at, _)| at.elapsed() < pause) {
             return Ok(false);

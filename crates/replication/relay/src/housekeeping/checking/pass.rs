@@ -107,7 +107,11 @@ impl CheckProgress {
         if lines.next() != Some(TITLE) || !text.ends_with('\n') {
             return None;
         }
-        let (mut since, mut whole, mut began, mut after, mut log) = (None, None, None, None, None);
+        let mut since = None;
+        let mut whole = None;
+        let mut began = None;
+        let mut after = None;
+        let mut log = None;
         let mut damaged = BTreeMap::new();
         for line in lines {
             let (name, value) = line.split_once(' ')?;

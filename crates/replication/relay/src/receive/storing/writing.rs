@@ -40,8 +40,8 @@ pub(super) fn write(
     let mut placed = Vec::new();
     let mut out = PositionWriter::resume(&mut append, begin.offset, true);
     let mut input = UnchangedBytes(spool);
-    let written = out.write(&mut rewritten, &mut input, |_, offset| placed.push(offset));
-    let written = written.and_then(|()| out.finish());
+    let written =
+        out.write(&mut rewritten, &mut input, |_, offset| placed.push(offset)).and_then(|()| out.finish());
     if let Some(error) = append.error.take() {
         return Err(error.into());
     }

@@ -399,8 +399,8 @@ impl EventFitting {
 
     fn with_older_names(&self, frame: &EventFrame<'_>, place: EventPlace) -> Result<FittedEvent, String> {
         let Treatments { collations, tables_of_selects, .. } = self.treatments;
-        let fitted = older_collations::for_older(frame, self.checksum, collations, tables_of_selects);
-        let fitted = fitted.map_err(|why| self.untranslatable(place, &why))?;
+        let fitted = older_collations::for_older(frame, self.checksum, collations, tables_of_selects)
+            .map_err(|why| self.untranslatable(place, &why))?;
         Ok(fitted.map_or(FittedEvent::AsIs, FittedEvent::Other))
     }
 
@@ -445,7 +445,9 @@ impl EventFitting {
 
     /// The error for an event whose type the client does not know.
     fn unread(&self, header: &EventHeader, place: EventPlace) -> String {
-        let (offset, event_type, kind) = (place.offset, header.event_type, self.kind);
+        let offset = place.offset;
+        let event_type = header.event_type;
+        let kind = self.kind;
         format!("the event at {offset} is {event_type}, which {kind} does not know")
     }
 

@@ -227,10 +227,12 @@ mod tests {
     }
 
     fn sent_to(mut rows: RowStatement, statement: &str, left_out: &[u8]) -> Result<String, String> {
-        let (mut ready, mut all) = (Vec::new(), String::new());
+        let mut ready = Vec::new();
+        let mut all = String::new();
         for word in statement.split(' ') {
             let table = word.as_bytes()[1] - b'0';
-            let (is_map, ends) = (word.starts_with('m'), word.ends_with('!'));
+            let is_map = word.starts_with('m');
+            let ends = word.ends_with('!');
             let event_type = if is_map { EventType::TABLE_MAP } else { EventType::WRITE_ROWS };
             let event = event(event_type, table, u8::from(ends));
             let frame = EventFrame::from_bytes(&event, 4).unwrap();

@@ -58,7 +58,8 @@ pub(super) fn named_collations(statement: &[u8], mode: SqlMode) -> Option<Vec<Na
     let mut scanner = Scanner { statement, at: 0, mode };
     let mut found = Vec::new();
     // Whether a name comes next, and whether a word would be part of a name.
-    let (mut expected, mut in_name) = (false, false);
+    let mut expected = false;
+    let mut in_name = false;
     while let Some(piece) = scanner.next()? {
         match piece {
             StatementToken::Word(name) if expected => found.push(NamedCollation { name, quote: None }),
@@ -95,7 +96,8 @@ pub(super) fn transaction_option(statement: &[u8], mode: SqlMode) -> Option<Opti
     }
     let mut scanner = Scanner { statement, at: 0, mode };
     let mut words_before = 0;
-    let (mut depth, mut start) = (0_u32, None);
+    let mut depth = 0_u32;
+    let mut start = None;
     while let Some(piece) = scanner.next()? {
         let StatementToken::Word(range) = piece else {
             match piece {

@@ -159,12 +159,15 @@ const fn mariadb(
     since: [u32; 3],
     treatments: Treatments,
 ) -> ReaderProfile {
-    let (kind, family) = ("MariaDB", ProfileFamily::Mariadb);
+    let kind = "MariaDB";
+    let family = ProfileFamily::Mariadb;
     ReaderProfile { name, clients, kind, family, since, form: Form::Uncompressed, treatments }
 }
 
 const fn program(name: &'static str, clients: &'static str, treatments: Treatments) -> ReaderProfile {
-    let (family, since, form) = (ProfileFamily::None, [0; 3], Form::Uncompressed);
+    let family = ProfileFamily::None;
+    let since = [0; 3];
+    let form = Form::Uncompressed;
     ReaderProfile { name, clients, kind: clients, family, since, form, treatments }
 }
 

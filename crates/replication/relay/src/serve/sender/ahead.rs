@@ -41,7 +41,8 @@ impl Sender<'_> {
         // Asked too late it would say only that there was no time.
         let may_ask = ahead.why.is_empty() || left > TICK;
         if may_ask && !ahead.is_there && Instant::now() >= ahead.ask_at {
-            let (form, durable) = (self.dump.form, self.kept.store.positions());
+            let form = self.dump.form;
+            let durable = self.kept.store.positions();
             let wanted = (self.name(), self.sink()?.from());
             match self.intake.reach_of_source(self.kept, form, wanted, ahead.until) {
                 // What became durable meanwhile may reach it.

@@ -44,7 +44,8 @@ impl Sender<'_> {
         let patience = match acknowledges {
             Some(patience) => patience,
             None => {
-                let (period, is_watched) = (self.dump.heartbeat_period, self.dump.watch.is_some());
+                let period = self.dump.heartbeat_period;
+                let is_watched = self.dump.watch.is_some();
                 let sink = self.sink()?;
                 // A client that is ahead is waited for, not idle.
                 if sink.position() < sink.from() {
@@ -92,7 +93,8 @@ impl Sender<'_> {
     pub(super) fn heartbeat_if_due(&mut self) -> Result<()> {
         let Some(period) = self.dump.heartbeat_period else { return Ok(()) };
         let sink = self.sink()?;
-        let (position, silent) = (sink.position(), sink.sent.elapsed());
+        let position = sink.position();
+        let silent = sink.sent.elapsed();
         if silent < period || position < sink.from() {
             return Ok(());
         }

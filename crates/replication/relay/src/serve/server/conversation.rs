@@ -121,8 +121,12 @@ impl<'c, 'a> Conversation<'c, 'a> {
                     AfterStep::Poll => {}
                     AfterStep::Receive => break,
                     AfterStep::StartTls => {
-                        let tls = self.client.door.tls.as_ref();
-                        let tls = tls.ok_or_else(|| Error::Refused("TLS was not offered".into()))?;
+                        let tls = self
+                            .client
+                            .door
+                            .tls
+                            .as_ref()
+                            .ok_or_else(|| Error::Refused("TLS was not offered".into()))?;
                         self.transport = self.transport.start_tls(tls, input)?;
                         break;
                     }
@@ -132,7 +136,8 @@ impl<'c, 'a> Conversation<'c, 'a> {
                     }
                     AfterStep::Dump(kept, request) => {
                         let sequence = self.session.next_sequence();
-                        let (variables, transport) = (self.variables, self.transport);
+                        let variables = self.variables;
+                        let transport = self.transport;
                         return Ok(Some(DumpRequested { kept, variables, request, sequence, transport }));
                     }
                     AfterStep::End => return Ok(None),

@@ -55,7 +55,8 @@ impl Sample {
         let traffic = before.map(|(before, elapsed)| {
             let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
             let rate = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
-            let (now, before) = (status.bytes, before.bytes);
+            let now = status.bytes;
+            let before = before.bytes;
             Traffic {
                 received: rate(now.received, before.received),
                 stored: rate(now.stored, before.stored),

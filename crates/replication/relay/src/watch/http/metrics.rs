@@ -228,30 +228,43 @@ impl Encoder<'_, '_> {
 
     /// Health of each source, and of the state that they share.
     fn health(&mut self) -> fmt::Result {
-        let healthy = self.relay.sources.iter().map(|source| {
-            let is_healthy = source.troubles().is_empty();
-            (source_label(&source.name), ConstGauge::new(i64::from(is_healthy)))
-        });
-        let healthy = healthy.collect();
+        let healthy = self
+            .relay
+            .sources
+            .iter()
+            .map(|source| {
+                let is_healthy = source.troubles().is_empty();
+                (source_label(&source.name), ConstGauge::new(i64::from(is_healthy)))
+            })
+            .collect();
         self.each("healthy", "Whether nobody need look at anything", MetricType::Gauge, healthy)?;
         let common =
             self.relay.duties.iter().map(|duty| (Vec::new(), [("duty", duty.name)], u64::from(duty.up)));
         // Those of an only source are the relay's.
         let common: Vec<_> = common.filter(|_| self.relay.only().is_none()).collect();
-        let values = common.into_iter().chain(self.in_sources(|status| {
-            status.duties.iter().map(|duty| ([("duty", duty.name)], u64::from(duty.up))).collect()
-        }));
-        let values = values.collect();
+        let values = common
+            .into_iter()
+            .chain(self.in_sources(|status| {
+                status.duties.iter().map(|duty| ([("duty", duty.name)], u64::from(duty.up))).collect()
+            }))
+            .collect();
         self.families("duty_up", "Whether what must be done is being done", MetricType::Gauge, values)
     }
 
     fn errors(&mut self) -> fmt::Result {
-        let common = self.relay.errors.iter().map(|(kind, count)| (Vec::new(), [("kind", *kind)], *count));
-        let common: Vec<_> = common.filter(|_| self.relay.only().is_none()).collect();
-        let values = common.into_iter().chain(self.in_sources(|status| {
-            status.errors.iter().map(|(kind, count)| ([("kind", *kind)], *count)).collect()
-        }));
-        let values = values.collect();
+        let common: Vec<_> = self
+            .relay
+            .errors
+            .iter()
+            .map(|(kind, count)| (Vec::new(), [("kind", *kind)], *count))
+            .filter(|_| self.relay.only().is_none())
+            .collect();
+        let values = common
+            .into_iter()
+            .chain(self.in_sources(|status| {
+                status.errors.iter().map(|(kind, count)| ([("kind", *kind)], *count)).collect()
+            }))
+            .collect();
         self.families("errors", "Errors by whose they are", MetricType::Counter, values)
     }
 
@@ -283,8 +296,7 @@ impl Encoder<'_, '_> {
 
     /// The values of each source, with labels of their own.
     fn in_sources<L>(&self, values: impl Fn(&SourceReport) -> Vec<(L, u64)>) -> Vec<(SourceLabel, L, u64)> {
-        let each = self.of_sources(|status| Some(values(status))).into_iter();
-        let each = each.flat_map(|(source, values)| {
+        let each = self.of_sources(|status| Some(values(status))).into_iter().flat_map(|(source, values)| {
             values.into_iter().map(move |(labels, value)| (source.clone(), labels, value))
         });
         each.collect()

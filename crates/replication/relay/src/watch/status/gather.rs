@@ -73,7 +73,8 @@ impl SourceWatch {
     fn archive_status(&self) -> Result<Option<ArchiveStatus>> {
         let options = self.server.housekeeping.archive.as_ref();
         let (Some(options), Some(kept)) = (options, self.server.lineages.last()) else { return Ok(None) };
-        let (waiting_files, now) = (archiving::waiting(&kept)?.len(), Instant::now());
+        let waiting_files = archiving::waiting(&kept)?.len();
+        let now = Instant::now();
         Ok(Some(ArchiveStatus {
             to: options.place_of(&kept).display().to_string(),
             last_file: kept.archived.last().map(|number| kept.store.names().log(number)),

@@ -80,8 +80,8 @@ impl ReplicaSession {
             ReplicaState::Greeted => {
                 let response = HandshakeResponse::decode(message).during(LOGGING_IN)?;
                 let has = |capability| response.head.capabilities.contains(capability);
-                let (by_plugin, by_4_1) =
-                    (has(Capabilities::PLUGIN_AUTH), has(Capabilities::SECURE_CONNECTION));
+                let by_plugin = has(Capabilities::PLUGIN_AUTH);
+                let by_4_1 = has(Capabilities::SECURE_CONNECTION);
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                 let user = text(response.user);
                 self.capabilities = response.head.capabilities;
@@ -119,7 +119,10 @@ impl ReplicaSession {
                 Ok(ReplicaStep::NeedInput)
             }
             ReplicaState::Switched { user, plugin, is_change } => {
-                let (user, plugin, is_change, proof) = (user.clone(), *plugin, *is_change, message.to_vec());
+                let user = user.clone();
+                let plugin = *plugin;
+                let is_change = *is_change;
+                let proof = message.to_vec();
                 self.out.set_sequence(self.packets.next_sequence());
                 Ok(self.judge(user, plugin, &proof, is_change))
             }

@@ -83,7 +83,8 @@ fn talk(client: &mut ClientSession, source: &mut ReplicaSession) -> (Result<Clie
 #[test]
 fn clients_of_both_plugins_log_in_and_ask() {
     for plugin in [None, Some(AuthPlugin::NativePassword), Some(AuthPlugin::CachingSha2Password)] {
-        let (mut client, mut source) = (client("secret", plugin), source());
+        let mut client = client("secret", plugin);
+        let mut source = source();
         let (step, told) = talk(&mut client, &mut source);
         assert!(matches!(step, Ok(ClientStep::LoggedIn)), "{plugin:?}: {step:?}");
         assert_eq!(told, ReplicaStep::LoggedIn("repl".into()));
@@ -126,7 +127,8 @@ fn only_mariadbs_clients_are_shown_that_the_certificate_is_the_servers() {
 #[test]
 fn native_passwords_can_be_switched_off() {
     for plugin in [None, Some(AuthPlugin::NativePassword), Some(AuthPlugin::CachingSha2Password)] {
-        let (mut client, mut source) = (client("secret", plugin), source());
+        let mut client = client("secret", plugin);
+        let mut source = source();
         source.options.native_password = false;
         let (step, told) = talk(&mut client, &mut source);
         assert!(matches!(step, Ok(ClientStep::LoggedIn)), "{plugin:?}: {step:?}");
@@ -235,7 +237,8 @@ fn clients_without_plugins_log_in_by_the_method_of_4_1_or_are_told_that_they_are
 
 #[test]
 fn a_client_goes_over_to_tls_once() {
-    let (mut client, mut source) = (client("secret", None), source());
+    let mut client = client("secret", None);
+    let mut source = source();
     source = ReplicaSession::new(ReplicaOptions { tls: true, ..source.options });
     let greeting = source.pending().to_vec();
     source.sent(greeting.len());
@@ -255,7 +258,8 @@ fn a_client_goes_over_to_tls_once() {
 fn a_wrong_password_is_refused_and_that_is_the_end() {
     for plugin in [None, Some(AuthPlugin::NativePassword)] {
         for password in ["Secret", ""] {
-            let (mut client, mut source) = (client(password, plugin), source());
+            let mut client = client(password, plugin);
+            let mut source = source();
             let (step, told) = talk(&mut client, &mut source);
             assert_eq!(told, ReplicaStep::Denied("repl".into()), "{plugin:?} {password:?}");
             let error = step.unwrap_err().to_string();

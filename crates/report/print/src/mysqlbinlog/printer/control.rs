@@ -234,7 +234,8 @@ impl Run<'_> {
         let ends_log = self.state.begun && shown.header.end_log_pos > 0;
         self.state.begun |= !is_relay_log;
         if ends_log && !is_relay_log {
-            let (emit, out) = (self.emit, &mut self.text.out.text);
+            let emit = self.emit;
+            let out = &mut self.text.out.text;
             let mut unseen = Vec::new();
             push_log_end(if emit { out } else { &mut unseen }, options, self.state);
         }

@@ -73,7 +73,9 @@ impl<'l> Run<'l> {
         from: usize,
         seen: &mut EarlierEvents<'l>,
     ) -> io::Result<usize> {
-        let (mut end, mut count, mut gtid) = (events.len(), 0, None);
+        let mut end = events.len();
+        let mut count = 0;
+        let mut gtid = None;
         for (place, event_type) in events.types(from) {
             let is_usual = event_type.is_some_and(|event_type| match event_type {
                 EventType::XID | EventType::TABLE_MAP | EventType::TRANSACTION_PAYLOAD => true,

@@ -33,7 +33,8 @@ impl Run<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let kind = StatementKind::of(query.statement);
-        let (starts, ends) = (starts_group(kind), ends_group(kind));
+        let starts = starts_group(kind);
+        let ends = ends_group(kind);
         let skips = kind == StatementKind::Other
             && (self.is_other_database(query.database) || !self.options.selection.tables.is_empty());
         for held in std::mem::take(&mut self.state.buffered) {

@@ -151,8 +151,10 @@ impl Renamer {
     fn format_description(&mut self, held: &Spool) -> Result<()> {
         let bytes = all(held)?;
         let left = bytes.len() as u64;
-        let frame = Framing::new().next_frame(&bytes)?;
-        let frame = frame.ok_or(BinlogError::Truncated { needed: left + 1, left })?.verify()?;
+        let frame = Framing::new()
+            .next_frame(&bytes)?
+            .ok_or(BinlogError::Truncated { needed: left + 1, left })?
+            .verify()?;
         let description = FormatDescription::decode_frame(&frame)?;
         self.framing = Framing::of(&description);
         self.lengths = PostHeaderLengths::from(&description);

@@ -50,7 +50,8 @@ mod tests {
     fn lines_are_those_of_the_server() {
         let bytes: Vec<u8> = (0..2000u32).map(|n| (n * 7 % 251) as u8).collect();
         for length in (0..400).chain([911, 912, 913, 1823, 1824, 1825, 2000]) {
-            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            let mut ours = Vec::new();
+            let mut theirs = Vec::new();
             push_base64_lines(&mut ours, &bytes[..length]);
             binlogz_binlog::base64::write_lines(&bytes[..length], &mut theirs);
             if length > 0 {

@@ -97,7 +97,8 @@ mod tests {
     fn buffers_come_back_unless_they_grew() {
         let memory = TextMemory::default();
         let mut text = memory.take();
-        let (place, capacity) = (text.as_ptr(), text.capacity());
+        let place = text.as_ptr();
+        let capacity = text.capacity();
         text.push(1);
         drop(memory.keep(&mut text).unwrap());
         let again = memory.take();

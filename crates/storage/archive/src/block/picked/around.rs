@@ -230,7 +230,8 @@ impl OfType {
     fn take(streams: &mut SparseStreams<'_>, event_type: EventType) -> Result<Self> {
         let at = |slot: usize| StreamColumn::new(usize::from(event_type.0), slot);
         let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| NumberStream(numbers, 0));
-        let (timestamps, server_ids) = (numbers(TIMESTAMP)?, numbers(SERVER_ID)?);
+        let timestamps = numbers(TIMESTAMP)?;
+        let server_ids = numbers(SERVER_ID)?;
         let is_gtid = event_type.is_gtid() || event_type == EventType::MARIADB_GTID;
         if !is_gtid && event_type != EventType::QUERY {
             return Ok(OfType { timestamps, server_ids, flags: numbers(FLAGS)?, body: Body::Any });

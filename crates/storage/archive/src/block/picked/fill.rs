@@ -23,8 +23,8 @@ impl PickedTable {
         let TableStreams { nulls, values, .. } = streams;
         for (pick, (cells, values)) in self.cells.iter_mut().zip(values).enumerate() {
             cells.reserve(self.image_count);
-            let others = elsewhere.iter().map(|other| other.and_then(|other| other.cells.get(pick)));
-            let others: Vec<Option<&ColumnCells>> = others.collect();
+            let others: Vec<Option<&ColumnCells>> =
+                elsewhere.iter().map(|other| other.and_then(|other| other.cells.get(pick))).collect();
             let mut column = Column { cells, values, others: &others };
             for made in made {
                 match made {

@@ -46,11 +46,13 @@ impl RowsStreams {
             gathered.push((of_table, elsewhere.collect::<Vec<_>>(), Vec::new()));
             picked.tables.push(table);
         }
-        let sides = patterns.iter().map(|pattern| {
-            let table = picked.tables.get(pattern.table);
-            table.map(|table| pattern.sides(table)).unwrap_or_default()
-        });
-        let sides: Vec<Vec<RowSide>> = sides.collect();
+        let sides: Vec<Vec<RowSide>> = patterns
+            .iter()
+            .map(|pattern| {
+                let table = picked.tables.get(pattern.table);
+                table.map(|table| pattern.sides(table)).unwrap_or_default()
+            })
+            .collect();
         for RowsStep { event, pattern } in steps {
             let Some((&Pattern { table: number, kind, .. }, sides)) =
                 patterns.get(pattern).zip(sides.get(pattern))

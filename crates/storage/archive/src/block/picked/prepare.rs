@@ -139,7 +139,8 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
             maps_seen.note(number_of(id, ByteOrder::Low), rest, pick)?;
         }
     }
-    let (mut steps, mut patterns) = (Vec::new(), Vec::<Pattern>::new());
+    let mut steps = Vec::new();
+    let mut patterns = Vec::<Pattern>::new();
     // The last pattern of each table and kind.
     let mut latest: BTreeMap<(usize, EventType), usize> = BTreeMap::new();
     let mut last_id = 0i64;
@@ -172,11 +173,14 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     }
     let in_force = maps_seen.in_force();
     let events = pick.with_around.then(|| EventStreams::take(&mut streams, types)).transpose()?;
-    let tables = maps_seen.tables.into_iter().map(|(number, table)| {
-        let group = StreamColumn::TABLES + number;
-        TableStreams::take(&mut streams, group, &table, pick.with_before).map(|streams| (table, streams))
-    });
-    let tables = tables.collect::<Result<Vec<_>>>()?;
+    let tables = maps_seen
+        .tables
+        .into_iter()
+        .map(|(number, table)| {
+            let group = StreamColumn::TABLES + number;
+            TableStreams::take(&mut streams, group, &table, pick.with_before).map(|streams| (table, streams))
+        })
+        .collect::<Result<Vec<_>>>()?;
     let memory = tables.iter().enumerate().map(|(place, (table, streams))| {
         let of_table = patterns.iter().filter(|pattern| pattern.table == place);
         let images = of_table.map(Pattern::images).max().unwrap_or_default();

@@ -152,7 +152,8 @@ impl ColumnCells {
         self.bytes.resize(start + numbers.len() * SIZE, 0);
         let (places, _) = self.bytes.get_mut(start..).unwrap_or_default().as_chunks_mut::<SIZE>();
         for (place, number) in places.iter_mut().zip(numbers) {
-            let (low, high) = (number.to_le_bytes(), number.swap_bytes().to_le_bytes());
+            let low = number.to_le_bytes();
+            let high = number.swap_bytes().to_le_bytes();
             let bytes = if order == ByteOrder::Low { low.first_chunk() } else { high.last_chunk() };
             *place = bytes.copied().unwrap_or([0; SIZE]);
         }

@@ -50,7 +50,8 @@ impl WholeBlock<'_> {
         let mut expanded = Vec::new();
         for event in events::events(&block.log, offset) {
             let Some(frame) = events::frame(event) else { continue };
-            let (mut event_type, mut body) = (frame.event_type(), frame.body());
+            let mut event_type = frame.event_type();
+            let mut body = frame.body();
             if event_type.mariadb_expanded().is_some() {
                 expanded.clear();
                 let compressed = CompressedEvent::decode(event_type, body, lengths)?;
@@ -79,8 +80,7 @@ impl WholeBlock<'_> {
             }
         }
         let mut picked = whole.picked;
-        let maps = whole.by_id.into_iter();
-        let maps = maps.filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
+        let maps = whole.by_id.into_iter().filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
         picked.end = BlockBound { maps, transactions };
         Ok(picked)
     }
@@ -131,7 +131,8 @@ struct OfWhole<'w> {
 
 impl<'w> OfWhole<'w> {
     fn new(pick: &'w Pick<'w>, memory_max: usize, part: &'w mut dyn FnMut(PickedChanges) -> bool) -> Self {
-        let (picked, by_id) = (PickedChanges::default(), HashMap::new());
+        let picked = PickedChanges::default();
+        let by_id = HashMap::new();
         OfWhole { pick, picked, by_id, memory: 0, memory_max, part, is_over: false }
     }
 
@@ -163,7 +164,8 @@ impl<'w> OfWhole<'w> {
     ) -> Result<()> {
         let Some(&Some((number, _))) = self.by_id.get(&rows.table_id) else { return Ok(()) };
         let Some(table) = self.picked.tables.get(number) else { return Ok(()) };
-        let (schema, of_image) = (Arc::clone(&table.schema), table.memory_of_image());
+        let schema = Arc::clone(&table.schema);
+        let of_image = table.memory_of_image();
         let mut start = table.rows.len();
         let mut read = decoder.rows(&schema, rows)?;
         while let Some(row) = read.next_row()? {

@@ -90,7 +90,8 @@ impl MappedTable {
     /// A hash of the table and the key of one of its images.
     pub(super) fn key_of(&self, image: &[u8]) -> Option<u64> {
         let nulls = 0..self.forms.len().div_ceil(8);
-        let (mut at, mut key) = (nulls.end, self.seed);
+        let mut at = nulls.end;
+        let mut key = self.seed;
         let last = self.key.iter().max()?;
         for (index, form) in self.forms.iter().enumerate().take(last + 1) {
             if !is_set(image, &nulls, index) {

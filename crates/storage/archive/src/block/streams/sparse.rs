@@ -64,7 +64,8 @@ impl<'a> SparseStreams<'a> {
             size,
             memory: size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL),
         };
-        let (mut group, mut slot_min) = (0usize, 0);
+        let mut group = 0usize;
+        let mut slot_min = 0;
         // The group's columns of numbers so far.
         let mut before: Vec<usize> = Vec::new();
         loop {
@@ -84,7 +85,8 @@ impl<'a> SparseStreams<'a> {
             }
             slot_min = slot;
             let kind = from.byte()?;
-            let (number, code) = (streams.alone.len(), *from);
+            let number = streams.alone.len();
+            let code = *from;
             let mut partner = None;
             match kind {
                 NUMBERS => {
@@ -133,7 +135,8 @@ impl<'a> SparseStreams<'a> {
                 STRINGS => strings::pass(from, self.size)?,
                 other => return Err(Error::damaged("pool", format!("kind {other}"), "0 or 1")),
             }
-            let (mut group, mut at) = (0i64, 0usize);
+            let mut group = 0i64;
+            let mut at = 0usize;
             for (step, count) in members.iter().zip(&counts) {
                 group = group.wrapping_add(*step);
                 let column = usize::try_from(group).ok().filter(|&group| group >= StreamColumn::TABLES);

@@ -162,8 +162,9 @@ impl Object {
         before: &BlockBound,
         shared: &PickerShared,
     ) -> Result<Outcome> {
-        let outcome = self.picked(job, prepared, pick, before, shared);
-        let outcome = outcome.map_err(|error| self.name_it(job.number, error))?;
+        let outcome = self
+            .picked(job, prepared, pick, before, shared)
+            .map_err(|error| self.name_it(job.number, error))?;
         if let (Some(_), Outcome::Whole(picked)) = (&job.under_way, &outcome) {
             shared.keep(job.number, picked);
         }

@@ -163,7 +163,8 @@ impl DecryptedObject {
 
     /// The chunks that a range of the plaintext is in, which is no longer than that.
     fn sealed(&self, plain: &Range<u64>) -> Range<u64> {
-        let (first, end) = (plain.start / CHUNK as u64, plain.end.div_ceil(CHUNK as u64));
+        let first = plain.start / CHUNK as u64;
+        let end = plain.end.div_ceil(CHUNK as u64);
         first * SEALED as u64..(end * SEALED as u64).min(self.body)
     }
 }

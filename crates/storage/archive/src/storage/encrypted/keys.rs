@@ -171,8 +171,8 @@ impl OwnersKey {
         let (nonce, bytes) = wrapped.split_at(NONCE);
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| unwrapped())?;
         let mut bytes = bytes.to_vec();
-        let key = self.cipher()?.open_in_place(nonce, Aad::from(PURPOSE), &mut bytes);
-        let key = key.map_err(|_| unwrapped())?;
+        let key =
+            self.cipher()?.open_in_place(nonce, Aad::from(PURPOSE), &mut bytes).map_err(|_| unwrapped())?;
         Ok(DataKey((&*key).try_into().map_err(|_| unwrapped())?))
     }
 }

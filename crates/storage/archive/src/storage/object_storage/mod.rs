@@ -174,8 +174,10 @@ impl ObjectStorage {
             if listed.objects.iter().any(|object| object.location.filename() == Some(MANIFEST)) {
                 found.push(PathBuf::from(self.bucket.name.as_ref()).join(prefix.as_ref()));
             }
-            let below = listed.common_prefixes.into_iter();
-            let below = below.filter(|below| depth < DEPTH_MAX && below.filename() != Some(OBJECTS));
+            let below = listed
+                .common_prefixes
+                .into_iter()
+                .filter(|below| depth < DEPTH_MAX && below.filename() != Some(OBJECTS));
             open.extend(below.map(|below| (below, depth + 1)));
         }
         Ok(found)
@@ -440,7 +442,8 @@ impl ArchiveStorage for ObjectStorage {
 
     /// The service copies it: nothing is sent.
     fn copy_manifest(&self, manifest: &[u8]) -> Result<()> {
-        let (from, to) = (self.path(&[MANIFEST]), self.path(&[OBJECTS, COPY]));
+        let from = self.path(&[MANIFEST]);
+        let to = self.path(&[OBJECTS, COPY]);
         match self.bucket.runtime.block_on(self.bucket.store.copy(&from, &to)) {
             Ok(()) => Ok(()),
             // Not all services can.

@@ -43,7 +43,8 @@ impl StoredObject {
             };
             let tail = GetOptions::new().with_range(Some(tail));
             let got = bucket.store.get_opts(&path, tail).await?;
-            let (size, tail_at) = (got.meta.size, got.range.start);
+            let size = got.meta.size;
+            let tail_at = got.range.start;
             Ok((size, tail_at, got.bytes().await?.to_vec()))
         });
         let (size, tail_at, tail) = got.map_err(|error: object_store::Error| bucket.unread(&path, &error))?;
@@ -91,8 +92,8 @@ impl ReadRange for StoredObject {
                     continue;
                 }
             };
-            let bytes = self.answer(&request).as_ref();
-            let bytes = bytes.map_err(|error| self.bucket.unread(&self.path, error))?;
+            let bytes =
+                self.answer(&request).as_ref().map_err(|error| self.bucket.unread(&self.path, error))?;
             return request.part(bytes, &range).ok_or_else(|| {
                 Error::unexpected(
                     "answer",

@@ -67,13 +67,16 @@ impl CredentialProfile {
         let named = NAMES_PROFILE.iter().find_map(|name| set(name));
         let home = set("HOME").map(PathBuf::from).unwrap_or_default();
         let place = |name, file| set(name).map_or_else(|| home.join(".aws").join(file), PathBuf::from);
-        let (config, credentials) = (place(CONFIG_FILE, "config"), place(CREDENTIALS_FILE, "credentials"));
-        let (sections, keys) = (read(&config)?, read(&credentials)?);
+        let config = place(CONFIG_FILE, "config");
+        let credentials = place(CREDENTIALS_FILE, "credentials");
+        let sections = read(&config)?;
+        let keys = read(&credentials)?;
         let name = named.map_or(DEFAULT, String::as_str);
         let own = sections
             .get(&format!("profile {name}"))
-            .or_else(|| sections.get(name).filter(|_| name == DEFAULT));
-        let (own, keys) = (own.cloned(), keys.get(name).cloned());
+            .or_else(|| sections.get(name).filter(|_| name == DEFAULT))
+            .cloned();
+        let keys = keys.get(name).cloned();
         if named.is_some() && own.is_none() && keys.is_none() {
             let found = format!("in neither {} nor {}", config.display(), credentials.display());
             return Err(Error::unexpected(
@@ -153,7 +156,8 @@ fn read(path: &Path) -> Result<Sections> {
 
 fn sections(text: &str) -> Sections {
     let mut sections = Sections::new();
-    let (mut section, mut above) = (String::new(), String::new());
+    let mut section = String::new();
+    let mut above = String::new();
     for line in text.lines() {
         let trimmed = line.trim();
         if trimmed.is_empty() || trimmed.starts_with(['#', ';']) {

@@ -63,7 +63,8 @@ impl CompressionMeter {
     ///
     /// No memory for a context; a helper program that doesn't start.
     pub fn exact(levels: &[CompressionLevel], generation: ServerGeneration) -> Result<Self, Error> {
-        let (recipe, library) = (generation.recipe(), generation.library());
+        let recipe = generation.recipe();
+        let library = generation.library();
         let mut meter = CompressionMeter::new(levels, recipe)?;
         if library != Library::Linked && library.is_available() {
             meter.sizers = compressors(levels, recipe, library)?;
@@ -89,7 +90,8 @@ impl CompressionMeter {
             if expand {
                 self.expanded.clear();
                 self.expanded.reserve(transaction.len());
-                let (payload, expanded) = (&self.payload, &mut self.expanded);
+                let payload = &self.payload;
+                let expanded = &mut self.expanded;
                 let (done, time) = self.clock.time(|| self.expander.expand_whole(payload, expanded));
                 done?;
                 cost.expand = (time, self.expanded.len() as u64);
@@ -153,9 +155,12 @@ impl CompressionMeter {
         for compressor in &mut self.compressors {
             compressor.begin(size)?;
         }
-        let (clock, payload) = (self.clock, &mut self.payload);
+        let clock = self.clock;
+        let payload = &mut self.payload;
         let mut expanders = Expanders::new(self.compressors.len())?;
-        let (compressors, costs, marks) = (&mut self.compressors, &mut self.costs, &mut self.marks);
+        let compressors = &mut self.compressors;
+        let costs = &mut self.costs;
+        let marks = &mut self.marks;
         let mut at = 0;
         read(&mut |mut bytes| {
             while !bytes.is_empty() {

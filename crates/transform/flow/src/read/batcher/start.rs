@@ -54,9 +54,13 @@ impl Batcher {
         }
         let event: Vec<u8> = self.pending.drain(..size).collect();
         let framing = Framing::new();
-        let frame = framing.next_frame(&event).map_err(at)?;
-        let frame = frame.ok_or(Error::Truncated { needed: size as u64, left: 0 }).map_err(at)?;
-        let frame = frame.verify().map_err(at)?;
+        let frame = framing
+            .next_frame(&event)
+            .map_err(at)?
+            .ok_or(Error::Truncated { needed: size as u64, left: 0 })
+            .map_err(at)?
+            .verify()
+            .map_err(at)?;
         let description = FormatDescription::decode_frame(&frame).map_err(at)?;
         let relay_log = match self.context {
             Some(context) => context.relay_log,

@@ -71,7 +71,8 @@ impl LibraryHelper {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other(format!("{program} has no pipes")).into());
         };
-        let (stdin, stdout) = (PatientPipe::new(stdin, patience)?, PatientPipe::new(stdout, patience)?);
+        let stdin = PatientPipe::new(stdin, patience)?;
+        let stdout = PatientPipe::new(stdout, patience)?;
         let mut helper = LibraryHelper {
             library,
             program,
@@ -211,8 +212,8 @@ mod tests {
 
     /// A helper that is this script of the shell, of a version that no other test has.
     fn helper(version: &'static str, script: &str) -> (Result<LibraryHelper>, Library) {
-        let (name, library) =
-            (format!("binlogz-helper-{version}-{}", std::process::id()), Library::Helper(version));
+        let name = format!("binlogz-helper-{version}-{}", std::process::id());
+        let library = Library::Helper(version);
         let file = std::env::temp_dir().join(&name);
         fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();

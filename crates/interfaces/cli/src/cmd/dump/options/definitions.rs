@@ -527,7 +527,8 @@ fn rewrite_db(value: &OsStr) -> Result<RewriteDb, String> {
     let bytes = value.as_bytes();
     let arrow = bytes.windows(2).position(|window| window == b"->").ok_or_else(|| bad("missing '->'"))?;
     let (from, to) = bytes.split_at(arrow);
-    let (from, to) = (from.trim_ascii(), to.strip_prefix(b"->").unwrap_or_default().trim_ascii());
+    let from = from.trim_ascii();
+    let to = to.strip_prefix(b"->").unwrap_or_default().trim_ascii();
     if from.is_empty() {
         return Err(bad("empty FROM db"));
     }

@@ -215,8 +215,8 @@ impl<'a> Getopt<'a> {
                 let text = format!("{program}: unknown option '-{shown}'.");
                 return self.refuse(code::UNKNOWN_OPTION, &text);
             };
-            let attached = letters.get(index + 1..).filter(|attached| !attached.is_empty());
-            let attached = attached.map(OsStr::from_bytes);
+            let attached =
+                letters.get(index + 1..).filter(|attached| !attached.is_empty()).map(OsStr::from_bytes);
             match definition.kind {
                 OptionKind::Disabled => {
                     let text = format!("{program}: Option '-{shown}' was used, but is disabled.");
@@ -249,7 +249,8 @@ impl<'a> Getopt<'a> {
             Some("0" | "false" | "off") => *field(&mut self.options) = false,
             Some(_) => {
                 let shown = value.unwrap_or_default().to_string_lossy().into_owned();
-                let (program, name) = (self.program, definition.name);
+                let program = self.program;
+                let name = definition.name;
                 let text = format!("{program}: ignoring option '--{name}' due to invalid value '{shown}'.");
                 self.tell(WARNING, &text);
             }

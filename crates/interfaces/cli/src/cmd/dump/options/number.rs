@@ -19,7 +19,8 @@ pub(super) fn unsigned(
     limits: &UnsignedLimits,
     told: &mut Vec<(&'static str, String)>,
 ) -> Result<u64, ()> {
-    let (min, max) = (*limits.range.start(), *limits.range.end());
+    let min = *limits.range.start();
+    let max = *limits.range.end();
     if text.trim_ascii_start().starts_with('-') {
         told.push((WARNING, format!("option '{name}': value {text} adjusted to {min}.")));
         return Ok(min);

@@ -25,7 +25,8 @@ impl TableAt {
             );
             return Err(CommandFailure::Line(line).into());
         }
-        let (database, name) = (self.of.0.as_str(), self.of.1.as_str());
+        let database = self.of.0.as_str();
+        let name = self.of.1.as_str();
         let dumped = DumpedTable::find(open(dump)?, (database, name))?;
         let cascades = dumped.unlogged_cascades();
         if !cascades.is_empty() {
@@ -43,7 +44,8 @@ impl TableAt {
         for (number, log) in self.files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
             let progress = WorkProgress::of(log, log.size()?, (number + 1, count));
-            let (input, name) = (progress.watch(input), file_name(log));
+            let input = progress.watch(input);
+            let name = file_name(log);
             let read = forward.read(input, &name, workers(self.jobs), &mut |bytes| progress.at(bytes));
             let (RunSummary { read, unread }, goes_on) = read.map_err(|error| match error {
                 PastError::Log(error) => Trouble::Line(failure(log, error)),

@@ -302,7 +302,8 @@ impl TableAt {
         let mut keys = TouchedKeys::new(&live, &routes, self.at.moment, self.over_statements);
         let mut exit = self.read_logs(connect, &mut keys)?;
         let passed = keys.passed_statements();
-        let (hidden, doubtful) = (keys.hidden_parents(), keys.doubtful_keys());
+        let hidden = keys.hidden_parents();
+        let doubtful = keys.doubtful_keys();
         let cascades = keys.unlogged_cascades();
         let (touched, met) = match keys.finish(&needed)? {
             TouchedOutcome::Rows(touched, met) => (touched, met),
@@ -336,7 +337,8 @@ impl TableAt {
                 for (table, touched) in live.iter().zip(&touched) {
                     let (database, name) = into.of(table.asked().1);
                     let rows = table.finish_copy(&mut session, (&database, &name))?;
-                    let (rows, keys) = (counted(rows, "rows"), counted(touched.key_count, "keys"));
+                    let rows = counted(rows, "rows");
+                    let keys = counted(touched.key_count, "keys");
                     lines += &format!("{database}.{name}: {rows}; {keys} changed since\n");
                 }
                 session.name_copies()?;
@@ -392,7 +394,8 @@ impl TableAt {
             TableMoment::After(_) => "after",
             TableMoment::Before(_) => "before",
         };
-        let (tables, were) = (asked.shown(), if live.len() == 1 { "it was" } else { "they were" });
+        let tables = asked.shown();
+        let were = if live.len() == 1 { "it was" } else { "they were" };
         let title =
             format!("binlogz table-at: {tables} of {} as {were} {when} {}", connect.server(), self.at.text);
         let mut output = target.create_printed()?;
@@ -557,7 +560,8 @@ fn warn_of_cascades(
     (hidden, doubtful): (Option<String>, Option<String>),
     first: Option<String>,
 ) -> Exit {
-    let (mut exit, shown) = (Exit::Done, shown(table));
+    let mut exit = Exit::Done;
+    let shown = shown(table);
     if let Some(parent) = hidden {
         warn(&format!(
             "{shown}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were changed below \

@@ -142,11 +142,13 @@ impl<R: BufRead> Read for Unzstd<R> {
             if is_end && !self.is_in_frame {
                 break;
             }
-            let (mut source, mut text) = (InBuffer::around(input), OutBuffer::around(&mut *buffer));
+            let mut source = InBuffer::around(input);
+            let mut text = OutBuffer::around(&mut *buffer);
             let step = self.context.decompress_stream(&mut text, &mut source);
             let hint =
                 step.map_err(|code| bad(&format!("the zstd file: {}", zstd_safe::get_error_name(code))))?;
-            let (consumed, written) = (source.pos(), text.pos());
+            let consumed = source.pos();
+            let written = text.pos();
             self.input.consume(consumed);
             self.is_in_frame = hint != 0;
             if written > 0 {
