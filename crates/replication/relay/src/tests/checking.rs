@@ -132,7 +132,8 @@ fn what_is_damaged_in_an_archive_is_found_by_the_schedule_told_and_red_until_it_
         );
         assert_eq!(told, [line], "byte {at}");
         assert_eq!(archived.status().damaged_logs, 1);
-        let check = archived.written_down().damage().unwrap();
+        let check = archived.written_down();
+        let check = check.damage().unwrap();
         assert_eq!((check.problems, check.time, check.depth), (1, time, CheckDepth::Content));
         // A restart makes it no better, and one line is enough.
         archived.start_again();
