@@ -8,9 +8,6 @@
 //!                        └──────> killed, ending ── it has ended ──> its turn is another statement's
 //! ```
 //!
-//! A statement that has run for a while gets a lower priority, so that short ones are answered beside any number of long ones.
-//! Only root may raise a priority again: such a worker has no other statement.
-//!
 //! A killed process holds its memory until the last of its threads has ended, which takes its time on a busy machine. Until
 //! then it counts, and its statement keeps its turn: else clients that leave at once would have more processes than turns.
 
@@ -33,7 +30,7 @@ use datafusion::arrow::datatypes::Schema;
 use futures_util::Stream;
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
-use rustix::process::{Pid, Signal, getpriority_process, kill_process, setpriority_pgrp};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::runtime::Handle;
@@ -52,10 +49,6 @@ const START_TIME_MAX: Duration = Duration::from_secs(120);
 const END_TIME_MAX: Duration = Duration::from_secs(1);
 /// How often the memory of workers is measured.
 const WATCH_PAUSE: Duration = Duration::from_millis(10);
-/// How long a statement runs at the server's own priority.
-const SHORT_TIME_MAX: Duration = Duration::from_millis(500);
-/// By how much nicer than the server a worker is whose statement runs longer.
-const LONG_NICER: i32 = 10;
 /// Memory in bytes that a worker may keep of its last statement; one that has more is ended. One that has less isn't ended for
 /// the memory of those that are ending.
 const KEPT_MAX: u64 = 64 << 20;
@@ -122,10 +115,6 @@ struct Seat {
     /// Bytes that it holds beyond that.
     held: AtomicU64,
     is_busy: AtomicBool,
-    /// When it took its statement.
-    busy_since: Mutex<Instant>,
-    /// It has the priority of long statements.
-    is_long: AtomicBool,
     /// It is to end because of its memory.
     is_too_large: AtomicBool,
     /// It is killed and hasn't ended yet.
@@ -142,26 +131,6 @@ impl Seat {
         if let Some(process) = *locked(&self.killable) {
             // It may have ended by itself.
             let _ = kill_process(process, Signal::KILL);
-        }
-    }
-
-    /// Takes a statement.
-    fn begin(&self) {
-        *locked(&self.busy_since) = Instant::now();
-        self.is_busy.store(true, Ordering::Release);
-    }
-
-    /// Lowers its priority once its statement has run for [`SHORT_TIME_MAX`].
-    fn grow_long(&self) {
-        if self.is_long.load(Ordering::Acquire) || locked(&self.busy_since).elapsed() < SHORT_TIME_MAX {
-            return;
-        }
-        // Of the group, as a process's would be that of its first thread only.
-        if let Some(process) = *locked(&self.killable) {
-            let nice = getpriority_process(None).unwrap_or_default() + LONG_NICER;
-            // It may have ended by itself.
-            let _ = setpriority_pgrp(Some(process), nice);
-            self.is_long.store(true, Ordering::Release);
         }
     }
 
@@ -347,8 +316,6 @@ impl Workers {
             base: AtomicU64::new(held_by(Some(process)).unwrap_or_default()),
             held: AtomicU64::new(0),
             is_busy: AtomicBool::new(false),
-            busy_since: Mutex::new(Instant::now()),
-            is_long: AtomicBool::new(false),
             is_too_large: AtomicBool::new(false),
             is_ending: AtomicBool::new(false),
             end: Notify::new(),
@@ -373,7 +340,7 @@ impl Workers {
             None => self.start().await?,
         };
         self.start_spare();
-        worker.seat.begin();
+        worker.seat.is_busy.store(true, Ordering::Release);
         Ok(TakenWorker { worker: Some(worker), share: Some(share), workers: Arc::clone(self) })
     }
 
@@ -592,7 +559,6 @@ impl TakenWorker {
         let held = held_by(Some(worker.seat.process)).unwrap_or_default();
         if held.saturating_sub(worker.seat.base.load(Ordering::Acquire)) > KEPT_MAX
             || worker.seat.is_too_large.load(Ordering::Acquire)
-            || worker.seat.is_long.load(Ordering::Acquire)
             || self.workers.command.is_for_one
         {
             drop(worker.end(self.share.take(), Duration::ZERO));
@@ -605,7 +571,7 @@ impl TakenWorker {
     }
 }
 
-/// Ends the worker that holds most, if all of them hold too much, and lowers the priority of those with long statements.
+/// Ends the worker that holds most, if all of them hold too much.
 fn watch(seats: &Seats, held_max: u64) {
     let seats: Vec<_> = locked(seats).iter().filter_map(Weak::upgrade).collect();
     let mut all = 0_u64;
@@ -613,7 +579,6 @@ fn watch(seats: &Seats, held_max: u64) {
     let mut largest: Option<(u64, &Seat)> = None;
     for seat in &seats {
         if seat.is_busy.load(Ordering::Acquire) {
-            seat.grow_long();
             let held = held_by(Some(seat.process)).unwrap_or_default();
             seat.held.store(held.saturating_sub(seat.base.load(Ordering::Acquire)), Ordering::Release);
         }
@@ -705,15 +670,9 @@ mod tests {
         stat.rsplit_once(") ")?.1.chars().next()
     }
 
-    /// The nice value of a process, as Linux has it.
-    fn nice_of(process: u32) -> Option<i32> {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        stat.rsplit_once(") ")?.1.split(' ').nth(16)?.parse().ok()
-    }
-
-    /// Workers with one turn that never do anything, and their engine, which mustn't be dropped where something is awaited. The
-    /// folder is the engine's.
-    fn silent_workers(temporary: &Path) -> (Arc<Workers>, QueryEngine) {
+    #[test]
+    fn the_turn_of_a_killed_worker_is_kept_until_it_has_ended() {
+        let temporary = tempfile::tempdir().unwrap();
         let log = fs::read_dir(SAMPLES)
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -726,7 +685,8 @@ mod tests {
             time: START_TIME_MAX,
             planning_time: START_TIME_MAX,
         };
-        let options = QueryOptions { memory: limits.memory, jobs: 1, temporary: temporary.to_owned() };
+        let options =
+            QueryOptions { memory: limits.memory, jobs: 1, temporary: Path::to_owned(temporary.path()) };
         let engine = QueryEngine::new(Logs::new(log.collect(), None, |_| {}).unwrap(), &options).unwrap();
         let command = WorkerCommand {
             program: "/bin/sh".into(),
@@ -734,25 +694,14 @@ mod tests {
             environment: Vec::new(),
             is_for_one: false,
         };
-        (Workers::new(command, limits, engine.queries(), Arc::new(|_: &str| {})), engine)
-    }
-
-    /// A worker with a statement.
-    async fn taken_worker(workers: &Arc<Workers>) -> TakenWorker {
-        let of_account = workers.turns.of("reader").1;
-        let _turn = WorkTurns::turn(&workers.turns.queries, of_account).await.unwrap();
-        let _budget = Some(Budget::new(workers));
-        workers.take(WorkShare { _turn, _budget }).await.unwrap()
-    }
-
-    #[test]
-    fn the_turn_of_a_killed_worker_is_kept_until_it_has_ended() {
-        let temporary = tempfile::tempdir().unwrap();
         // One thread: what is spawned doesn't run before this test waits.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (workers, _engine) = silent_workers(temporary.path());
         runtime.block_on(async {
-            let taken = taken_worker(&workers).await;
+            let workers = Workers::new(command, limits, engine.queries(), Arc::new(|_: &str| {}));
+            let of_account = workers.turns.of("reader").1;
+            let _turn = WorkTurns::turn(&workers.turns.queries, of_account).await.unwrap();
+            let _budget = Some(Budget::new(&workers));
+            let taken = workers.take(WorkShare { _turn, _budget }).await.unwrap();
             let process = taken.worker.as_ref().unwrap().seat.process;
             // Its client leaves.
             drop(taken);
@@ -762,29 +711,6 @@ mod tests {
             assert_eq!(state_of(process), None, "it was waited for");
             drop(next);
             assert_eq!(workers.given.load(Ordering::Acquire), 0, "its memory");
-            workers.end();
-        });
-    }
-
-    #[test]
-    fn a_long_statement_has_a_lower_priority_and_its_worker_no_other_one() {
-        let temporary = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (workers, _engine) = silent_workers(temporary.path());
-        runtime.block_on(async {
-            let own = nice_of(std::process::id()).unwrap();
-            let mut taken = taken_worker(&workers).await;
-            let process = taken.worker.as_ref().unwrap().seat.process;
-            assert_eq!(nice_of(process), Some(own), "at first");
-            let wait = Instant::now();
-            while nice_of(process) == Some(own) {
-                assert!(wait.elapsed() < START_TIME_MAX, "it kept its priority");
-                tokio::time::sleep(WATCH_PAUSE).await;
-            }
-            assert_eq!(nice_of(process), Some((own + LONG_NICER).min(19)), "later");
-            taken.give_back();
-            let idle: Vec<_> = locked(&workers.idle).iter().map(|worker| worker.seat.process).collect();
-            assert!(!idle.contains(&process), "it waits for another statement");
             workers.end();
         });
     }

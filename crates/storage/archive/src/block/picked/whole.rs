@@ -80,7 +80,7 @@ impl WholeBlock<'_> {
             }
         }
         let mut picked = whole.picked;
-        let maps = whole.by_id.into_iter().filter_map(|(_, known)| known.map(|(_, body)| body)).collect();
+        let maps = whole.by_id.into_values().filter_map(|known| known.map(|(_, body)| body)).collect();
         picked.end = BlockBound { maps, transactions };
         Ok(picked)
     }
