@@ -14,6 +14,9 @@ use binlogz_payload::Spool;
 
 use super::frame::{RecordReader, put};
 
+/// The rest of a record, which the caller reads.
+type RecordRest<'r, R> = Take<&'r mut BufReader<R>>;
+
 /// A row that is shown, without its text.
 pub(crate) struct ShownRow {
     pub(crate) parts_end: u64,
@@ -29,7 +32,7 @@ impl ShownRow {
     /// The next row. Its text isn't held: the caller has to read it to its end.
     pub(crate) fn next<R: Read>(
         records: &mut RecordReader<R>,
-    ) -> io::Result<Option<(Self, Take<&mut BufReader<R>>)>> {
+    ) -> io::Result<Option<(Self, RecordRest<'_, R>)>> {
         let Some(mut content) = records.next_content()? else { return Ok(None) };
         let mut parts_end = [0; 8];
         let mut size = [0; 4];

@@ -71,7 +71,7 @@ impl ClientSigns<'_> {
 
 /// The last profile of a family that a version is not too old for.
 fn latest(family: ProfileFamily, version: [u32; 3]) -> Option<&'static ReaderProfile> {
-    PROFILES.iter().filter(|profile| profile.family == family && profile.since <= version).next_back()
+    PROFILES.iter().rfind(|profile| profile.family == family && profile.since <= version)
 }
 
 fn other() -> &'static ReaderProfile {
