@@ -377,8 +377,11 @@ fn shell(client: &std::process::Command) -> String {
     format!("env -u MYSQL_PWD {}", words.join(" "))
 }
 
+/// A way through guides.
+type GuidedWay = fn(&OrdinaryNight) -> Outcome;
+
 /// What is done on the server, in this order, each by its guides.
-const WAYS: [(&str, fn(&OrdinaryNight) -> Outcome); 10] = [
+const WAYS: [(&str, GuidedWay); 10] = [
     ("look, and ask about compression", OrdinaryNight::looks),
     ("who did it", OrdinaryNight::finds_who_did_it),
     ("restore", OrdinaryNight::restores),

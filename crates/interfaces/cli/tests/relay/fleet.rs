@@ -146,8 +146,8 @@ fn relay_doctor_says_why_a_replica_was_refused() {
         .unwrap();
     let configuration = Configuration::of([url(&source)])
         .account("reader", "")
-        .account("thin", "form = \"compressed\"")
-        .account("as_it_is", "form = \"received\"");
+        .account("thin", "form = \"compressed\"\nreads = \"other\"")
+        .account("as_it_is", "form = \"received\"\nreads = \"other\"");
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
     let doctor = || folder.run(["relay", "doctor", &relay.http]);

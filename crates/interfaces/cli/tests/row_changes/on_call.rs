@@ -229,7 +229,7 @@ fn a_change_is_chosen_with_the_arrow_keys() -> Result<()> {
     let place = place_of(&server);
     let args = ["incident", "--server", &place, "--no-defaults", "--user=root"];
     let list = ward.run(&args[..3]);
-    let second = list.text().lines().filter(|line| line.starts_with("2  ")).next().unwrap();
+    let second = list.text().lines().find(|line| line.starts_with("2  ")).unwrap();
     let gtid = second.split("  ").filter(|column| !column.is_empty()).nth(2).unwrap();
     let menu = "Esc or q: no\r\n";
     // Down, and Enter.

@@ -88,7 +88,7 @@ fn versions() -> [Version; 3] {
             row: [
                 &[0][..],
                 &1u32.to_le_bytes(),
-                &659_902_705_925_u64.to_be_bytes()[3..],
+                &[0x99, 0xa5, 0x44, 0x31, 0x05],
                 &0.5_f64.to_le_bytes(),
                 &7u32.to_le_bytes(),
             ]
@@ -102,7 +102,7 @@ fn versions() -> [Version; 3] {
             row: [
                 &[0][..],
                 &2u32.to_le_bytes(),
-                &1_577_934_341_u32.to_be_bytes(),
+                &[0x5e, 0x0d, 0x5e, 0x05],
                 &9_007_199_254_740_993_i64.to_le_bytes(),
                 b"\x03tea",
             ]

@@ -81,20 +81,11 @@ impl AnalyzerRule for CheckedArithmetic {
                 let widened = expression.transform_up(|expression| {
                     let kind = |operand: &Expr| operand.get_type(&schema).ok();
                     Ok(match expression {
-                        Expr::BinaryExpr(BinaryExpr {
-                            left,
-                            op: op @ (Operator::Divide | Operator::Modulo),
-                            right,
-                        }) => {
-                            let kinds = (kind(&left), kind(&right));
-                            match division::checked((*left, kinds.0), op, (*right, kinds.1)) {
-                                Ok(checked) => Transformed::yes(checked),
-                                Err((left, right)) => Transformed::no(Expr::BinaryExpr(BinaryExpr {
-                                    left: Box::new(left),
-                                    op,
-                                    right: Box::new(right),
-                                })),
-                            }
+                        Expr::BinaryExpr(operation)
+                            if matches!(operation.op, Operator::Divide | Operator::Modulo) =>
+                        {
+                            let kinds = (kind(&operation.left), kind(&operation.right));
+                            division::checked(operation, kinds)
                         }
                         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                             match widened(kind(&left), op, kind(&right)) {

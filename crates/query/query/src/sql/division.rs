@@ -10,6 +10,7 @@
 //! what is after the point.
 
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::functions::core::nullif;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
@@ -64,21 +65,23 @@ pub(super) fn planned(operation: RawBinaryExpr, schema: &DFSchema) -> PlannerRes
     PlannerResult::Planned(cast(quotient, &result))
 }
 
-/// `/` and `%` of numbers of these types; `Err`: of others they stay as they are.
+/// `/` or `%` of numbers of these types. Of others, or of none that are known, it stays as it is.
 pub(super) fn checked(
-    (left, left_kind): (Expr, Option<DataType>),
-    op: Operator,
-    (right, right_kind): (Expr, Option<DataType>),
-) -> Result<Expr, (Expr, Expr)> {
-    let (Some(left_kind), Some(right_kind)) = (left_kind, right_kind) else { return Err((left, right)) };
+    operation: BinaryExpr,
+    kinds: (Option<DataType>, Option<DataType>),
+) -> Transformed<Expr> {
+    let (Some(left_kind), Some(right_kind)) = kinds else {
+        return Transformed::no(Expr::BinaryExpr(operation));
+    };
     if !left_kind.is_numeric() || !right_kind.is_numeric() {
-        return Err((left, right));
+        return Transformed::no(Expr::BinaryExpr(operation));
     }
+    let BinaryExpr { left, op, right } = operation;
     if op == Operator::Divide && left_kind.is_integer() && right_kind.is_integer() {
-        let divisor = unless_zero(cast(right, &INTEGER), &INTEGER);
-        return Ok(cast(divide(cast(left, &DIVIDEND), op, divisor), &QUOTIENT));
+        let divisor = unless_zero(cast(*right, &INTEGER), &INTEGER);
+        return Transformed::yes(cast(divide(cast(*left, &DIVIDEND), op, divisor), &QUOTIENT));
     }
-    Ok(divide(left, op, unless_zero(right, &right_kind)))
+    Transformed::yes(divide(*left, op, unless_zero(*right, &right_kind)))
 }
 
 /// A divisor, or NULL if it is 0.

@@ -59,8 +59,8 @@ mod tests {
     fn every_profile_can_be_named_and_a_family_begins_with_its_oldest() {
         for (place, profile) in PROFILES.iter().enumerate() {
             assert_eq!(ReaderProfile::of_name(profile.name), Some(profile));
-            let before = PROFILES[..place].iter().filter(|before| before.family == profile.family);
-            let Some(before) = before.last().filter(|_| profile.family != ProfileFamily::None) else {
+            let before = PROFILES[..place].iter().rfind(|before| before.family == profile.family);
+            let Some(before) = before.filter(|_| profile.family != ProfileFamily::None) else {
                 continue;
             };
             assert!(before.since < profile.since, "{} after {}", profile.name, before.name);
