@@ -152,7 +152,8 @@ fn replicas_of_each_kind_are_told_apart() {
     }
     if require(Tool::Cdc).is_some() {
         for follows in ["source", "relay, received", "relay, compressed"] {
-            assert_eq!(outcome("Python", follows).0, "loses rows", "{follows}");
+            let (outcome, said) = outcome("Python", follows);
+            assert_eq!(outcome, "loses rows", "{follows}: {said}");
         }
         for follows in ["relay, uncompressed", "relay, auto"] {
             assert_eq!(outcome("Python", follows).0, "works", "{follows}");

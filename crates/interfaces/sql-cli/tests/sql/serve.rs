@@ -155,7 +155,7 @@ fn columns_that_are_not_known_are_an_error_for_the_client() {
     serving.end();
     let serving = Serving::over(logs, place.as_ref(), &["--over-unread"], None);
     let answered = serving.client(python, "unknown", ["", ""], None);
-    assert_eq!(answered, "[(100, None), (None, 6)]\nno error\n[(2,)]\n");
+    assert_eq!(answered, "[(None, 6), (100, None)]\nno error\n[(2,)]\n");
     serving.end();
 }
 

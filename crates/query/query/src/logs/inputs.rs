@@ -59,6 +59,8 @@ pub struct Logs {
     unread: Arc<AtomicBool>,
     /// Whether they end the query.
     unread_is_error: bool,
+    /// Whether these are parts of a query that another machine asked for.
+    are_parts: bool,
     meter: Option<Arc<ReadMeter>>,
     /// Bytes of all of them, once they were counted.
     size: OnceLock<Option<u64>>,
@@ -177,6 +179,7 @@ impl Default for Logs {
             told: Mutex::default(),
             unread: Arc::default(),
             unread_is_error: false,
+            are_parts: false,
             meter: None,
             size: OnceLock::new(),
         }
@@ -273,6 +276,7 @@ impl Logs {
             tables,
             warn: Box::new(warn),
             unread_is_error: true,
+            are_parts: true,
             ..Logs::default()
         })
     }
@@ -391,7 +395,7 @@ impl Logs {
 
     /// Whether these are parts of a query that another machine asked for.
     pub(super) fn are_parts(&self) -> bool {
-        self.unread_is_error
+        self.are_parts
     }
 
     /// The log as the user gave it.

@@ -1,7 +1,8 @@
 //! Finds a client's profile from what the client said at its login, in its settings, and when it registered.
 //!
 //! ```text
-//! SET @mariadb_slave_capability                    MariaDB; its attributes are libmysql's, with its own version
+//! SET @mariadb_slave_capability                    MariaDB, if its attributes are libmysql's, with its own version, or it has none: python-mysql-replication
+//!                                                  says so at any server
 //! _client_name = libmysql, program_name = mysqld   MySQL since 5.7
 //! _client_name = libmysql, a replica's uuid        MySQL 5.6, which does not name its program
 //! _client_name = libmysql, program_name = mysqlbinlog   gets what it can print: everything, compressed since 8.0.20
@@ -32,16 +33,17 @@ pub(crate) struct ClientSigns<'a> {
 impl ClientSigns<'_> {
     /// The client's profile: `other` if nothing tells what it is.
     pub(crate) fn profile(&self) -> &'static ReaderProfile {
-        let known = if self.is_mariadb {
-            latest(ProfileFamily::Mariadb, self.libmysql_version().unwrap_or_default())
-        } else if self.attribute("_client_name") == "binlogz" {
-            ReaderProfile::of_name("binlogz")
-        } else if self.attributes.is_empty() {
-            let is_5_5 = self.is_registered && self.has_heartbeat && !self.has_uuid && !self.has_checksum;
-            ReaderProfile::of_name("mysql-5.5").filter(|_| is_5_5)
-        } else {
-            self.libmysql_version().and_then(|version| self.of_libmysql(version))
-        };
+        let known =
+            if self.is_mariadb && matches!(self.attribute("_client_name"), "" | "libmysql" | "libmariadb") {
+                latest(ProfileFamily::Mariadb, self.libmysql_version().unwrap_or_default())
+            } else if self.attribute("_client_name") == "binlogz" {
+                ReaderProfile::of_name("binlogz")
+            } else if self.attributes.is_empty() {
+                let is_5_5 = self.is_registered && self.has_heartbeat && !self.has_uuid && !self.has_checksum;
+                ReaderProfile::of_name("mysql-5.5").filter(|_| is_5_5)
+            } else {
+                self.libmysql_version().and_then(|version| self.of_libmysql(version))
+            };
         known.unwrap_or_else(other)
     }
 
@@ -135,6 +137,10 @@ mod tests {
         }
         let none = ClientSigns { is_mariadb: true, ..ClientSigns::default() };
         assert_eq!(none.profile().name, "mariadb-10.2");
+        // python-mysql-replication tells MariaDB's capability to any server.
+        let attributes = attributes(&[("_client_name", "pymysql"), ("_client_version", "1.1.2")]);
+        let signs = ClientSigns { attributes: &attributes, is_mariadb: true, ..ClientSigns::default() };
+        assert_eq!(signs.profile().name, "other");
     }
 
     #[test]
