@@ -284,6 +284,31 @@ mod tests {
     }
 
     #[test]
+    fn who_is_not_known_to_read_what_it_is_sent_is_told() {
+        let found = |form: &str, reads: bool| {
+            source(&format!(
+                r#"{{"source": {{"server": "db1:3306", "phase": "receiving", "lag_seconds": 0}},
+                    "replicas": [{{"server_id": 7, "user": "a", "address": "10.0.0.7:1", "form": "{form}",
+                                   "reads_compressed": {reads}, "lag_seconds": 0, "lag_bytes": 0}}]}}"#
+            ))
+        };
+        for (form, expected) in [
+            (
+                "received",
+                "note replica 7 (a from 10.0.0.7:1, received) is sent what the source compressed as it is, and is not known",
+            ),
+            (
+                "compressed",
+                "look replica 7 (a from 10.0.0.7:1, compressed) is sent compressed transactions, and is not known",
+            ),
+        ] {
+            let told = found(form, false);
+            assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
+            assert_eq!(found(form, true), [""; 0]);
+        }
+    }
+
+    #[test]
     fn a_lagging_replica_and_a_refused_client_are_told_why() {
         let well = r#"{"source": {"server": "db1:3306", "phase": "receiving", "lag_seconds": 0}}"#;
         assert_eq!(source(well), [""; 0]);
