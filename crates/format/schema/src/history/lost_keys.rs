@@ -92,7 +92,7 @@ impl TableHistory {
         self.new_databases.extend(made.map(|database| (statement.place, database)));
     }
 
-    /// Those that ALTER TABLE took from a table that stays.
+    /// The foreign keys that ALTER TABLE dropped from tables that still exist.
     fn keys_taken(&self) -> Vec<LostForeignKeys<'_>> {
         let mut taken = Vec::new();
         for step in &self.successions {
@@ -122,7 +122,7 @@ impl TableHistory {
         taken
     }
 
-    /// Those of tables that were dropped, or replaced by CREATE OR REPLACE.
+    /// The foreign keys of tables that were dropped, or replaced by CREATE OR REPLACE.
     fn keys_of_dropped_tables(&self) -> Vec<LostForeignKeys<'_>> {
         let dropped = self.versions.iter().enumerate().filter_map(|(id, version)| {
             let by = self.turns.get(version.dropped_by?)?;

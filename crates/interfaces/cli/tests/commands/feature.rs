@@ -473,7 +473,7 @@ fn help_and_manual_pages_name_every_command() {
     folder.run(["man", "relay", "dance"]).fails("dance: is no command of relay");
 }
 
-/// Commands below those that programs of their own do, which may not be built. `sql serve` stands in no list.
+/// Subcommands of separate programs, which may not be built. No list of commands has `sql serve`.
 const BELOW_COMPANIONS: [&str; 11] = [
     "sql-serve",
     "bench-commit",

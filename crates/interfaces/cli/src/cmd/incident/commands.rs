@@ -24,7 +24,7 @@ pub(super) struct IncidentPlace<'p> {
     pub(super) has_rows: bool,
     /// The logs, as they were given.
     pub(super) files: Vec<String>,
-    /// Those of them, or of the server, that come before the transaction, and its own.
+    /// The logs up to the one that has the transaction, that one included.
     pub(super) logs_up_to: Vec<String>,
     /// The server that has the logs.
     pub(super) server: Option<&'p ConnectOptions>,

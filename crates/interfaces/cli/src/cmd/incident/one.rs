@@ -141,7 +141,7 @@ impl IncidentCommand {
 
 /// The logs that a transaction is looked for in.
 struct SearchedLogs {
-    /// Those before them, as options name them.
+    /// The logs before these, written as command-line options.
     earlier: Vec<String>,
     logs: Vec<RecoverLog>,
     sought: TransactionName,

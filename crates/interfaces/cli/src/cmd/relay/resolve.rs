@@ -437,17 +437,17 @@ impl Account {
             (
                 self.older_collations,
                 "older_collations, expected form = \"uncompressed\": servers before 8.0 read no \
-                                     compressed transactions",
+                 compressed transactions",
             ),
             (
                 !tables.is_all(),
                 "tables or ignore_tables, expected form = \"uncompressed\": rows of compressed transactions \
-                                are not told apart",
+                 are not told apart",
             ),
             (
                 reads.is_some_and(|profile| !profile.reads_payloads()),
                 "reads, expected form = \"uncompressed\": such \
-                                                                       clients read no compressed transactions",
+                 clients read no compressed transactions",
             ),
         ];
         let reason =

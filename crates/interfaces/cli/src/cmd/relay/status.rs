@@ -162,7 +162,7 @@ fn scrub(status: &Value, sizes: SizesArg) -> Option<String> {
     ))
 }
 
-/// What a replica was not sent because it can't read it or is not to have it.
+/// Counts what was withheld from a replica, because it can't read it or because its account leaves it out.
 fn left_out(replica: &Value) -> String {
     let counts = [
         ("left_out_account_statements", "statements about accounts"),

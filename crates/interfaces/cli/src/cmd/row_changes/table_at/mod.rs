@@ -126,7 +126,7 @@ enum FormatArg {
 }
 
 impl FormatArg {
-    /// What files of one table are called after it.
+    /// The file name extension of a table in this format.
     fn suffix(self) -> &'static str {
         match self {
             FormatArg::Sql => "sql",
