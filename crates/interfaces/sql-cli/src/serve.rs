@@ -19,6 +19,7 @@ use binlogz_flight::{
 };
 use binlogz_query::engine::STACK_SIZE;
 use binlogz_query::{Error, Logs, QueryEngine, QueryOptions, SchemaTime};
+use binlogz_source::prompt_for_password;
 use clap::Parser;
 use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -251,7 +252,7 @@ fn accounts(args: &ServeArgs) -> Result<FlightAccounts, Error> {
             (Some(path), _) => secret(path)?,
             (None, Ok(password)) => password,
             (None, Err(_)) if io::stdin().is_terminal() => {
-                rpassword::prompt_password(format!("Password of {user}: "))
+                prompt_for_password(&format!("Password of {user}: "))
                     .map_err(|error| Error::Log(format!("password: {error}")))?
             }
             (None, Err(_)) => {

@@ -12,6 +12,7 @@ use binlogz_wire::compressed::CompressionChoice;
 use binlogz_wire::session::{LoginOptions, Timeouts, TlsPolicy};
 
 use crate::error::{Error, FileContext, Result};
+use crate::password_prompt::prompt_for_password;
 use crate::socket::Socket;
 use crate::tls::{SslMode, TlsOptions};
 
@@ -225,7 +226,7 @@ impl ConnectOptions {
     /// Asks for the password at the terminal, if it is to be asked for.
     pub fn ask_password(&mut self) -> Result<()> {
         if self.password == PasswordOption::Ask {
-            let password = rpassword::prompt_password("Enter password: ")
+            let password = prompt_for_password("Enter password: ")
                 .map_err(|error| Error::Option(format!("ask for the password: {error}")))?;
             self.password = PasswordOption::Given(Password::new(password));
         }
