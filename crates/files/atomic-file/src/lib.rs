@@ -33,7 +33,7 @@ mod secret_file;
 mod unfinished;
 
 use std::fs::{File, Permissions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -124,6 +124,12 @@ impl Write for AtomicFile {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Seek for AtomicFile {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        self.temporary.as_file().seek(place)
     }
 }
 

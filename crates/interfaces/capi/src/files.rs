@@ -82,10 +82,11 @@ unsafe fn rewrite(
     let input = Input::open(path).map_err(|error| CallTrouble::io(path, &error))?;
     let mut file = AtomicFile::begin(output, MODE).map_err(writing)?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let done = Rewriter::new(how).workers(workers).run(input, &mut file).map_err(|error| match &error {
-        FlowError::Output(error) => CallTrouble::io(output, error),
-        error => CallTrouble::in_log(path, error),
-    })?;
+    let done =
+        Rewriter::new(how).workers(workers).run_seekable(input, &mut file).map_err(|error| match &error {
+            FlowError::Output(error) => CallTrouble::io(output, error),
+            error => CallTrouble::in_log(path, error),
+        })?;
     file.finish(if replace { ExistingFile::Replace } else { ExistingFile::Refuse }).map_err(writing)?;
     if !summary.is_null() {
         // SAFETY: the caller keeps to it.

@@ -1,6 +1,6 @@
 //! Work on whole logs, and questions to servers.
 
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -115,6 +115,12 @@ impl Write for Interruptible<'_> {
     }
 }
 
+impl Seek for Interruptible<'_> {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        self.file.seek(place)
+    }
+}
+
 fn rewrite(
     path: &Path,
     output: &Path,
@@ -126,7 +132,7 @@ fn rewrite(
     let input = feed::open(path).map_err(|error| broken(format!("{}: {error}", path.display())))?;
     let file = AtomicFile::begin(output, MODE).map_err(writing)?;
     let mut file = Interruptible { file, interrupted };
-    let done = Rewriter::new(how).workers(workers()).run(input, &mut file);
+    let done = Rewriter::new(how).workers(workers()).run_seekable(input, &mut file);
     let summary = done.map_err(|error| match &error {
         FlowError::Output(error) => broken(format!("{}: {error}", output.display())),
         error => error_in(path, error),

@@ -118,6 +118,14 @@ impl OpenOutput<'_> {
         }
     }
 
+    /// The file, if what was written can be changed.
+    pub(crate) fn seekable(&mut self) -> Option<&mut AtomicFile> {
+        match &mut self.inner {
+            OutputWay::Direct(_) => None,
+            OutputWay::Temporary(file) => Some(file),
+        }
+    }
+
     /// How many bytes were written, if the output is a file.
     pub(crate) fn size(&self) -> io::Result<u64> {
         match &self.inner {

@@ -9,6 +9,7 @@
 //! hold itself.
 
 use std::io::Read;
+use std::ops::Range;
 
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::{
@@ -20,12 +21,13 @@ use crate::codec::expander::Expander;
 use crate::compress::feed::{STAGE_SIZE, push_all};
 use crate::compress::transaction_compressor::CompressOptions;
 use crate::error::{Error, Result};
+use crate::expand::expanded_part::{PASSED_ON_FROM, Parts, PassOn};
 use crate::expand::payload_stream::PayloadStream;
 use crate::expand::reproduction::Reproduction;
 use crate::rewritten::piece::RewrittenPiece;
 use crate::rewritten::spool::Spool;
 use crate::transaction::candidate::{HeldGtid, OpenGtid, inner_positions};
-use crate::transaction::context::PieceContext;
+use crate::transaction::context::{LogContext, PieceContext};
 
 /// Expands payloads, one piece of a log after the other, with one context.
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl TransactionExpander {
     /// Bad bytes, with their offset; payloads that are damaged, nested, or not where they belong; a
     /// spool that can't spill.
     pub fn batch(&mut self, batch: &[u8], place: PieceContext, spool: Spool) -> Result<RewrittenPiece> {
-        let (mut visitor, mut parser) = self.visitor(place, spool);
+        let (mut visitor, mut parser) = self.visitor(place, spool, None);
         parser.push(batch, &mut visitor)?;
         parser.finish()?;
         visitor.finish(parser.offset())
@@ -69,19 +71,42 @@ impl TransactionExpander {
     ///
     /// As for [`TransactionExpander::batch`], and a reader that fails.
     pub fn large(&mut self, reader: impl Read, place: PieceContext, spool: Spool) -> Result<RewrittenPiece> {
-        let (mut visitor, mut parser) = self.visitor(place, spool);
-        push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut visitor)?;
-        parser.finish()?;
-        visitor.finish(parser.offset())
+        let (visitor, parser) = self.visitor(place, spool, None);
+        visitor.read(reader, parser)
     }
 
-    fn visitor(&mut self, place: PieceContext, spool: Spool) -> (Visitor<'_>, EventParser) {
+    /// Expands the payloads of a piece that is not held in memory, and passes what gets large on in parts: all that
+    /// comes before the piece returned. `pass_on` may fail to end this.
+    ///
+    /// # Errors
+    ///
+    /// As for [`TransactionExpander::large`]; those of `pass_on`. After an error the parts are worth nothing.
+    pub fn large_in_parts(
+        &mut self,
+        reader: impl Read,
+        place: PieceContext,
+        spool: Spool,
+        pass_on: &mut PassOn<'_>,
+    ) -> Result<RewrittenPiece> {
+        // Whether a payload comes back from its events is known when all of them are.
+        let parts = self.reproduction.is_none().then(|| Parts::new(pass_on));
+        let (visitor, parser) = self.visitor(place, spool, parts);
+        visitor.read(reader, parser)
+    }
+
+    fn visitor<'a>(
+        &'a mut self,
+        place: PieceContext,
+        spool: Spool,
+        parts: Option<Parts<'a>>,
+    ) -> (Visitor<'a>, EventParser) {
         let PieceContext { offset, context, .. } = place;
         let out = RewrittenPiece::new(offset, context, spool, false);
         let visitor = Visitor {
             expander: &mut self.expander,
             scratch: &mut self.scratch,
             reproduction: self.reproduction.as_mut(),
+            parts,
             out,
             plain_from: offset,
             gtid: None,
@@ -96,6 +121,8 @@ struct Visitor<'a> {
     expander: &'a mut Expander,
     scratch: &'a mut Vec<u8>,
     reproduction: Option<&'a mut Reproduction>,
+    /// Set if what gets large is passed on.
+    parts: Option<Parts<'a>>,
     out: RewrittenPiece,
     /// Where the events begin that stay as they are and are not in `out` yet.
     plain_from: u64,
@@ -121,7 +148,26 @@ struct OpenPayload {
     start: u64,
 }
 
+impl OpenPayload {
+    /// Whether the event's position is its own place in the log.
+    fn has_own_position(&self, context: LogContext) -> bool {
+        context.has_own_position(&self.header, self.offset + u64::from(self.header.event_size))
+    }
+
+    /// Whether its events can be written before all of them are known: they get their own positions, and the size of
+    /// their GTID event is known.
+    fn can_be_passed_on(&self, context: LogContext) -> bool {
+        self.has_own_position(context) && self.gtid.header.event_type != EventType::GTID_TAGGED
+    }
+}
+
 impl Visitor<'_> {
+    fn read(mut self, reader: impl Read, mut parser: EventParser) -> Result<RewrittenPiece> {
+        push_all(reader, &mut vec![0; STAGE_SIZE], &mut parser, &mut self)?;
+        parser.finish()?;
+        self.finish(parser.offset())
+    }
+
     fn finish(mut self, end: u64) -> Result<RewrittenPiece> {
         self.drop_gtid();
         self.out.plain(self.plain_from..end);
@@ -146,9 +192,19 @@ impl Visitor<'_> {
             return Ok(());
         }
         let context = self.out.context;
+        self.out.tally.count_changed(sizes.uncompressed, sizes.compressed);
+        let payload_end = open.offset + u64::from(open.header.event_size);
+        if let Some(parts) = &mut self.parts
+            && let Some(size) = parts.finish_events()?
+        {
+            self.scratch.clear();
+            open.gtid.rewrite(context.framing, size, self.scratch)?;
+            self.plain_from = payload_end;
+            return parts.end(self.scratch.clone(), open.gtid.positions(context), verified);
+        }
         let events = open.start..self.out.spool.size();
         let size = events.end - events.start;
-        let own = context.has_own_position(&open.header, open.offset + u64::from(open.header.event_size));
+        let own = open.has_own_position(context);
         let positions = inner_positions(own, open.gtid.header.end_log_pos, open.header.end_log_pos, size);
         self.scratch.clear();
         open.gtid.rewrite(context.framing, size, self.scratch)?;
@@ -157,8 +213,7 @@ impl Visitor<'_> {
         self.out.plain(self.plain_from..open.gtid.offset);
         self.out.made(gtid, open.gtid.positions(context), verified);
         self.out.made(events, positions, verified);
-        self.out.tally.count_changed(sizes.uncompressed, sizes.compressed);
-        self.plain_from = open.offset + u64::from(open.header.event_size);
+        self.plain_from = payload_end;
         Ok(())
     }
 }
@@ -203,7 +258,16 @@ impl EventVisitor for Visitor<'_> {
                     }
                     reproduction.payload(open.stream.compressed(bytes));
                 }
-                let mut reframe = Reframe { spool: &mut self.out.spool, checksum_size, reproduction };
+                let parts = self.parts.as_mut().filter(|_| open.can_be_passed_on(self.out.context));
+                let mut reframe = Reframe {
+                    spool: &mut self.out.spool,
+                    start: open.start,
+                    checksum_size,
+                    reproduction,
+                    parts,
+                    before: self.plain_from - self.out.offset..open.gtid.offset - self.out.offset,
+                    gtid: (&open.gtid, self.out.context),
+                };
                 open.stream.body(bytes, self.expander, &mut reframe)?;
             }
             Some(Open::Other) | None => {}
@@ -225,13 +289,40 @@ impl EventVisitor for Visitor<'_> {
 }
 
 /// Events of a payload become events of a log again.
-struct Reframe<'a> {
+struct Reframe<'a, 'p> {
     spool: &'a mut Spool,
+    /// Where they begin in the spool.
+    start: u64,
     checksum_size: usize,
     reproduction: Option<&'a mut Reproduction>,
+    /// Set if they are passed on once they are large.
+    parts: Option<&'a mut Parts<'p>>,
+    /// Events before the transaction that were not passed on yet, counted from the beginning of the piece.
+    before: Range<u64>,
+    gtid: (&'a HeldGtid, LogContext),
 }
 
-impl EventVisitor<StoredChecksum> for Reframe<'_> {
+impl Reframe<'_, '_> {
+    #[inline]
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.parts {
+            Some(parts) if parts.is_open() => parts.append(bytes),
+            _ => Ok(self.spool.append(bytes)?),
+        }
+    }
+
+    /// After an event: from now on they may be passed on.
+    #[cold]
+    fn begin_passing_on(&mut self) -> Result<()> {
+        let Some(parts) = &mut self.parts else { return Ok(()) };
+        let (gtid, context) = self.gtid;
+        let mut event = Vec::new();
+        gtid.rewrite(context.framing, self.spool.size() - self.start, &mut event)?;
+        parts.begin(self.before.clone(), event.len(), self.spool, self.start)
+    }
+}
+
+impl EventVisitor<StoredChecksum> for Reframe<'_, '_> {
     type Error = Error;
 
     #[inline]
@@ -245,7 +336,7 @@ impl EventVisitor<StoredChecksum> for Reframe<'_> {
             reproduction.events(&EventHeader { end_log_pos: 0, ..*header }.encode())?;
         }
         // Position and checksum are filled in once the place in the output is known.
-        Ok(self.spool.append(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode())?)
+        self.append(&EventHeader { event_size, end_log_pos: 0, ..*header }.encode())
     }
 
     #[inline]
@@ -253,12 +344,18 @@ impl EventVisitor<StoredChecksum> for Reframe<'_> {
         if let Some(reproduction) = &mut self.reproduction {
             reproduction.events(bytes)?;
         }
-        Ok(self.spool.append(bytes)?)
+        self.append(bytes)
     }
 
     #[inline]
     fn end(&mut self, _: StoredChecksum) -> Result<()> {
-        Ok(self.spool.append([0; CHECKSUM_SIZE].get(..self.checksum_size).unwrap_or_default())?)
+        self.append([0; CHECKSUM_SIZE].get(..self.checksum_size).unwrap_or_default())?;
+        match &self.parts {
+            Some(parts) if !parts.is_open() && self.spool.size() - self.start >= PASSED_ON_FROM => {
+                self.begin_passing_on()
+            }
+            _ => Ok(()),
+        }
     }
 }
 

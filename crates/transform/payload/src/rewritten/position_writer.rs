@@ -15,11 +15,10 @@ use std::io::{BufWriter, Read, Write};
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{
-    Error as BinlogError, EventHeader, EventParser, EventType, EventVisitor, Framing, MAGIC, StoredChecksum,
-};
+use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, EventVisitor, MAGIC, StoredChecksum};
 
 use crate::error::{Error, Result};
+use crate::rewritten::arriving_events::ArrivingEvents;
 use crate::rewritten::piece::{RewrittenPiece, RewrittenSpan};
 use crate::transaction::context::{LogContext, PositionRule};
 
@@ -145,7 +144,7 @@ impl<W: Write> PositionWriter<W> {
             };
             let size = range.end - range.start;
             if let Some(bytes) = in_memory {
-                self.place(bytes, origin, *context)?;
+                self.place(bytes, origin, self.offset, *context)?;
                 self.as_is(bytes)?;
                 continue;
             }
@@ -172,10 +171,16 @@ impl<W: Write> PositionWriter<W> {
         self.written += size;
     }
 
-    /// Gives events in memory their positions and checksums.
-    fn place(&self, mut bytes: &mut [u8], origin: Origin, context: LogContext) -> Result<()> {
+    /// Gives events in memory, which begin at `offset` of the output's log, their positions and checksums.
+    pub(super) fn place(
+        &self,
+        mut bytes: &mut [u8],
+        origin: Origin,
+        offset: u64,
+        context: LogContext,
+    ) -> Result<()> {
         let checksum = context.framing.checksum();
-        let mut place = SpanCursor { origin, offset: self.offset, begun: 0 };
+        let mut place = SpanCursor::new(origin, offset);
         while !bytes.is_empty() {
             let header = EventHeader::decode(bytes)?;
             // Events that are not verified yet may claim a size of zero: the loop would never end.
@@ -204,7 +209,7 @@ impl<W: Write> PositionWriter<W> {
     }
 
     /// Writes events that are not in memory.
-    fn stream(
+    pub(super) fn stream(
         &mut self,
         mut reader: impl Read,
         size: u64,
@@ -213,14 +218,7 @@ impl<W: Write> PositionWriter<W> {
     ) -> Result<()> {
         let mut left = size;
         let mut buffer = vec![0; COPY_SIZE.min(usize::try_from(size).unwrap_or(COPY_SIZE))];
-        let (parsed_from, framing) = match origin {
-            Origin::Input { offset } => (offset, context.framing),
-            // The format description of an old server's log announces payloads only as it is written.
-            Origin::Made(_) => (self.offset, Framing::with_checksum(context.framing.checksum())),
-        };
-        let mut parser = EventParser::unverified(framing, parsed_from);
-        let place = SpanCursor { origin, offset: self.offset, begun: 0 };
-        let mut visitor = Placer { writer: self, place, context, event: None };
+        let mut events = ArrivingEvents::new(origin, self.offset, context);
         while left > 0 {
             let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             let chunk = buffer.get_mut(..wanted).unwrap_or_default();
@@ -232,11 +230,10 @@ impl<W: Write> PositionWriter<W> {
                 );
                 return Err(error.into());
             }
-            parser.push(chunk.get(..count).unwrap_or_default(), &mut visitor)?;
+            self.push(&mut events, chunk.get(..count).unwrap_or_default())?;
             left -= count as u64;
         }
-        parser.finish()?;
-        Ok(())
+        self.end_made(&events)
     }
 
     /// The position of the next event. If it is not meant to be its own place, it must not happen to look
@@ -259,7 +256,7 @@ impl<W: Write> PositionWriter<W> {
 
 /// Where events come from.
 #[derive(Debug, Clone, Copy)]
-enum Origin {
+pub(super) enum Origin {
     /// The events come from this offset of the input's log.
     Input { offset: u64 },
     /// The events were newly made.
@@ -267,7 +264,7 @@ enum Origin {
 }
 
 /// Where the next event of a span goes.
-struct SpanCursor {
+pub(super) struct SpanCursor {
     origin: Origin,
     /// The event's offset in the output.
     offset: u64,
@@ -276,6 +273,11 @@ struct SpanCursor {
 }
 
 impl SpanCursor {
+    /// The span begins at `offset` of the output's log.
+    pub(super) fn new(origin: Origin, offset: u64) -> Self {
+        SpanCursor { origin, offset, begun: 0 }
+    }
+
     /// The position that the next event gets, and whether that is its own place.
     #[inline]
     fn next(&mut self, header: &EventHeader, context: LogContext) -> (u32, bool) {
@@ -297,15 +299,15 @@ impl SpanCursor {
 }
 
 /// Places events that arrive in pieces.
-struct Placer<'a, W: Write> {
-    writer: &'a mut PositionWriter<W>,
-    place: SpanCursor,
-    context: LogContext,
-    event: Option<PlacedEvent>,
+pub(super) struct Placer<'a, W: Write> {
+    pub(super) writer: &'a mut PositionWriter<W>,
+    pub(super) place: &'a mut SpanCursor,
+    pub(super) context: LogContext,
+    pub(super) event: &'a mut Option<PlacedEvent>,
 }
 
 /// The current event.
-struct PlacedEvent {
+pub(super) struct PlacedEvent {
     /// Where the event begins in the bytes read.
     begin: u64,
     header: EventHeader,
@@ -318,14 +320,14 @@ impl<W: Write> EventVisitor<StoredChecksum> for Placer<'_, W> {
     type Error = Error;
 
     fn begin(&mut self, begin: u64, header: &EventHeader) -> Result<()> {
-        let end_log_pos = self.writer.position(&mut self.place, header, self.context)?;
+        let end_log_pos = self.writer.position(self.place, header, self.context)?;
         let placed = EventHeader { end_log_pos, ..*header };
         let mut crc = Crc32::new();
         crc.update(&match self.place.origin {
             Origin::Input { .. } => header.encode(),
             Origin::Made(_) => placed.encode(),
         });
-        self.event = Some(PlacedEvent { begin, header: *header, end_log_pos, crc });
+        *self.event = Some(PlacedEvent { begin, header: *header, end_log_pos, crc });
         self.writer.as_is(&placed.encode())
     }
 

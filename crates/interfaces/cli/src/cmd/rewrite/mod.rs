@@ -160,23 +160,21 @@ impl Job {
         let progress = WorkProgress::of(&log, size, number);
         let input = progress.watch(input);
         let mut note = positions.map(|positions| |moved: MovedTransaction| positions.note(&log, &moved));
-        let mut encrypting;
-        let out: &mut dyn Write = match &settings.encrypt {
-            Some(key) => {
-                let header_written = EncryptingWriter::new(&mut output, key);
-                encrypting = header_written
-                    .map_err(|error| CommandFailure::writing(&target, &io::Error::from(error)))?;
-                &mut encrypting
-            }
-            None => &mut output,
-        };
         let mut at = |bytes| progress.at(bytes);
         let mut rewriter = Rewriter::new(rewrite).workers(workers).without(&lost).on_progress(&mut at);
         if let Some(note) = &mut note {
             rewriter = rewriter.on_moved(note);
         }
-        let summary =
-            rewriter.run(input, out).map_err(|error| CommandFailure::rewriting(&log, &target, &error))?;
+        let rewritten = match (&settings.encrypt, output.seekable()) {
+            (Some(key), _) => {
+                let encrypting = EncryptingWriter::new(&mut output, key);
+                rewriter
+                    .run(input, encrypting.map_err(|error| CommandFailure::writing(&target, &error.into()))?)
+            }
+            (None, Some(file)) => rewriter.run_seekable(input, file),
+            (None, None) => rewriter.run(input, &mut output),
+        };
+        let summary = rewritten.map_err(|error| CommandFailure::rewriting(&log, &target, &error))?;
         output.finish()?;
         Ok(RewrittenLog { target, summary, lost })
     }

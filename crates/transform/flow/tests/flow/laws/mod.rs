@@ -13,5 +13,6 @@ mod lies;
 mod meaning;
 mod mutations;
 mod old_servers;
+mod parts;
 mod positions;
 mod support;

@@ -1,16 +1,22 @@
 //! Compresses or expands a whole log: the pipeline around the two transformations of `binlogz-payload`.
 
-use std::io::{self, Read, Write};
+mod expand_on;
+mod log_output;
+mod sink;
+
+use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::{Framing, VerifiedFrame};
+use binlogz_binlog::{Error as BinlogError, Framing, VerifiedFrame};
 use binlogz_payload::rewritten::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
     CompressOptions, PieceBytes, PieceContext, PositionWriter, RewrittenPiece, Spool, Tally,
     TransactionCompressor, TransactionExpander,
 };
 
+use self::log_output::{ForwardOutput, LogOutput, SeekableOutput};
+use self::sink::{RewriteDone, RewriteSink, has_payload};
 use crate::error::Error;
 use crate::passes::salvage::LostRange;
 use crate::read::batcher::Batcher;
@@ -128,6 +134,21 @@ impl<'a> Rewriter<'a> {
     ///
     /// Bad bytes or an input that fails; an output that fails. The output until then is unusable.
     pub fn run(self, input: Input, out: impl Write) -> Result<RewriteSummary, Error> {
+        self.run_to(input, &mut ForwardOutput(out))
+    }
+
+    /// As [`Rewriter::run`], where bytes that were written can be changed: large payloads are expanded right into the
+    /// output, without a temporary file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Rewriter::run`].
+    pub fn run_seekable(self, input: Input, out: impl Write + Seek) -> Result<RewriteSummary, Error> {
+        let mut out = SeekableOutput::new(out).map_err(|error| Error::Output(error.into()))?;
+        self.run_to(input, &mut out)
+    }
+
+    fn run_to(self, input: Input, out: &mut dyn LogOutput) -> Result<RewriteSummary, Error> {
         let Rewriter { rewrite, workers, memory, lost, moved, progress, places } = self;
         let expands = !matches!(rewrite, Rewrite::Compress(_));
         let planned = memory.is_none().then(|| Memory::for_workers(workers, expands));
@@ -136,14 +157,14 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-fn run(
-    memory: &Memory,
-    (lost, mut going_on_at): (&[LostRange], &[(u64, u64)]),
+fn run<'a, 'm>(
+    memory: &'a Memory,
+    (lost, going_on_at): (&[LostRange], &'a [(u64, u64)]),
     mut input: Input,
-    out: impl Write,
+    out: &'a mut dyn LogOutput,
     rewrite: Rewrite,
-    mut moved: Option<&mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
-    mut progress: Option<ReadProgress<'_>>,
+    moved: Option<&'m mut dyn FnMut(MovedTransaction) -> io::Result<()>>,
+    progress: Option<ReadProgress<'m>>,
 ) -> Result<RewriteSummary, Error> {
     let stop = input.stop();
     let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch);
@@ -163,65 +184,27 @@ fn run(
         }))
     };
     let expands = matches!(rewrite, Rewrite::Expand | Rewrite::ExpandReproducible(_));
-    let mut writer = PositionWriter::new(out, !expands);
-    let mut summary = RewriteSummary::default();
-    let mut places = Vec::new();
-    let sink = |result: RewriteDone| {
-        match result {
-            RewriteDone::Start(start) => {
-                if start.magic {
-                    writer.magic().map_err(Error::Output)?;
-                    summary.bytes_read += 4;
-                }
-                summary.bytes_read += start.size_read;
-                writer.as_is(&start.event).map_err(Error::Output)?;
-            }
-            RewriteDone::Piece { mut rewritten, mut input, size_read } => {
-                if let Some((&(_, new), rest)) =
-                    going_on_at.split_first().filter(|((old, _), _)| *old == rewritten.offset)
-                {
-                    writer.move_to(new).map_err(Error::Output)?;
-                    going_on_at = rest;
-                }
-                places.clear();
-                let all = moved.is_some();
-                let placed = |_, place| {
-                    if all {
-                        places.push(place);
-                    }
-                };
-                writer.write(&mut rewritten, &mut input, placed).map_err(Error::Output)?;
-                for mark in rewritten.marks.iter_mut().flat_map(|marks| marks.drain(..)) {
-                    let (Some(&start), Some(&end)) =
-                        (places.get(mark.spans.start), places.get(mark.spans.end))
-                    else {
-                        continue;
-                    };
-                    if let Some(moved) = &mut moved {
-                        moved(MovedTransaction { gtid: mark.gtid, old: mark.old, new: start..end })
-                            .map_err(|error| Error::Output(error.into()))?;
-                    }
-                }
-                summary.tally.add(&rewritten.tally);
-                summary.bytes_read += size_read;
-                let RewrittenPiece { spool, .. } = *rewritten;
-                memory.keep(spool.into_buffer());
-                if let PieceInput::Batch(bytes) = input {
-                    memory.keep(bytes);
-                }
-            }
-            RewriteDone::Cut(cut) => summary.cut = Some(cut),
-        }
-        if let Some(progress) = &mut progress {
-            progress(summary.bytes_read);
-        }
-        Ok(())
+    let passes_on = rewrite == Rewrite::Expand && out.is_changeable();
+    let writer = PositionWriter::new(out, !expands);
+    let mut sink = RewriteSink {
+        memory,
+        writer,
+        going_on_at,
+        moved,
+        progress,
+        summary: RewriteSummary::default(),
+        large_expander: None,
+        places: Vec::new(),
     };
-    let new_worker = || Worker::new(rewrite);
-    ordered::run(memory.workers, jobs, stop, new_worker, |worker, job| worker.work(job, memory), sink)?;
-    summary.bytes_written = writer.written();
-    writer.finish().map_err(Error::Output)?;
-    Ok(summary)
+    ordered::run(
+        memory.workers,
+        jobs,
+        stop,
+        || Worker::new(rewrite, passes_on),
+        |worker, job| worker.work(job, memory),
+        |result| sink.take(result),
+    )?;
+    sink.finish()
 }
 
 /// A worker's job.
@@ -229,13 +212,6 @@ enum RewriteJob {
     Start(NewStart),
     Batch(Batch, bool),
     Large(LargeUnit, bool),
-    Cut(CutEvent),
-}
-
-/// A worker's result.
-enum RewriteDone {
-    Start(NewStart),
-    Piece { rewritten: Box<RewrittenPiece>, input: PieceInput, size_read: u64 },
     Cut(CutEvent),
 }
 
@@ -277,10 +253,12 @@ fn frame_of(event: &[u8]) -> Result<VerifiedFrame<'_>, Error> {
 struct Worker {
     compressor: Option<TransactionCompressor>,
     expander: Option<TransactionExpander>,
+    /// Whether large payloads are left to the sink.
+    passes_on: bool,
 }
 
 impl Worker {
-    fn new(rewrite: Rewrite) -> Result<Self, Error> {
+    fn new(rewrite: Rewrite, passes_on: bool) -> Result<Self, Error> {
         let compressor = match rewrite {
             Rewrite::Compress(options) | Rewrite::Recompress(options) => {
                 Some(TransactionCompressor::new(options)?)
@@ -292,7 +270,7 @@ impl Worker {
             Rewrite::Recompress(_) | Rewrite::Expand => Some(TransactionExpander::new()?),
             Rewrite::ExpandReproducible(options) => Some(TransactionExpander::of_reproducible(options)?),
         };
-        Ok(Worker { compressor, expander })
+        Ok(Worker { compressor, expander, passes_on })
     }
 
     fn work(&mut self, job: RewriteJob, memory: &Memory) -> Result<RewriteDone, Error> {
@@ -303,8 +281,10 @@ impl Worker {
                 (PieceInput::Batch(batch.bytes), batch.context, batch.offset, announced)
             }
             RewriteJob::Large(large, announced) => {
-                let context = large.context;
-                let offset = large.offset;
+                let (context, offset) = (large.context, large.offset);
+                if self.passes_on && has_payload(&large).map_err(BinlogError::from)? {
+                    return Ok(RewriteDone::Unexpanded(large, PieceContext { offset, context, announced }));
+                }
                 (PieceInput::Large(large), context, offset, announced)
             }
         };

@@ -1,0 +1,135 @@
+//! A large transaction that is passed on while it is expanded.
+//!
+//! ```text
+//! Begin     the room for the GTID event, which tells the length of its transaction and so is known last
+//! Events…   events of the payload, without positions and checksums, cut anywhere
+//! End       the GTID event
+//! ```
+//!
+//! From 2^24 bytes on a length takes nine bytes whatever it is, so that the event's size is known before its
+//! contents (an integer as in MySQL's protocol; that of a tagged GTID event has other sizes, and isn't passed on so).
+//! What is smaller goes into the spool as a whole.
+
+use std::io::Read;
+use std::ops::Range;
+
+use binlogz_binlog::VerifiedChecksum;
+
+use crate::error::Result;
+use crate::rewritten::spool::Spool;
+use crate::transaction::context::PositionRule;
+
+/// Lengths from here on have the same size.
+pub(crate) const PASSED_ON_FROM: u64 = 1 << 24;
+
+/// Bytes passed on at once.
+const PART_SIZE: usize = 256 << 10;
+
+/// What a large transaction becomes, in the order in which it is found.
+#[derive(Debug)]
+pub enum ExpandedPart {
+    /// A transaction begins.
+    Begin {
+        /// Events of the input before it, counted from the first byte of the piece, that stay as they are.
+        before: Range<u64>,
+        /// Size of its GTID event.
+        gtid_size: usize,
+    },
+    /// The next bytes of the events after its GTID event: their positions are their own places.
+    Events(Vec<u8>),
+    /// The transaction is whole.
+    End {
+        /// The GTID event.
+        gtid: Vec<u8>,
+        /// The position that the GTID event gets.
+        positions: PositionRule,
+        /// Proof that the payload was not damaged.
+        verified: VerifiedChecksum,
+    },
+}
+
+/// Takes the parts; returns a buffer for the next, if it has one.
+pub type PassOn<'a> = dyn FnMut(ExpandedPart) -> Result<Vec<u8>> + 'a;
+
+/// Passes on what was expanded.
+pub(crate) struct Parts<'a> {
+    pass_on: &'a mut PassOn<'a>,
+    buffer: Vec<u8>,
+    /// Bytes of the transaction's events so far; `None` between transactions, and while all of it is in the spool.
+    passed: Option<u64>,
+}
+
+impl<'a> Parts<'a> {
+    pub(crate) fn new(pass_on: &'a mut PassOn<'a>) -> Self {
+        Parts { pass_on, buffer: Vec::new(), passed: None }
+    }
+
+    /// Whether the events of the transaction are passed on.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.passed.is_some()
+    }
+
+    /// Begins a transaction with what is in the spool from `start` on.
+    pub(crate) fn begin(
+        &mut self,
+        before: Range<u64>,
+        gtid_size: usize,
+        spool: &mut Spool,
+        start: u64,
+    ) -> Result<()> {
+        self.buffer = (self.pass_on)(ExpandedPart::Begin { before, gtid_size })?;
+        self.buffer.clear();
+        self.passed = Some(0);
+        let mut reader = spool.reader(start..spool.size());
+        let mut piece = vec![0; PART_SIZE];
+        loop {
+            let count = reader.read(&mut piece)?;
+            if count == 0 {
+                break;
+            }
+            self.append(piece.get(..count).unwrap_or_default())?;
+        }
+        spool.take_back(start);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.buffer.len() + bytes.len() > PART_SIZE {
+            self.flush()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let part = std::mem::take(&mut self.buffer);
+        if let Some(passed) = &mut self.passed {
+            *passed += part.len() as u64;
+        }
+        self.buffer = (self.pass_on)(ExpandedPart::Events(part))?;
+        self.buffer.clear();
+        self.buffer.reserve(PART_SIZE);
+        Ok(())
+    }
+
+    /// The last event was appended; returns the bytes of all events. `None`: the transaction is in the spool.
+    pub(crate) fn finish_events(&mut self) -> Result<Option<u64>> {
+        if self.is_open() {
+            self.flush()?;
+        }
+        Ok(self.passed)
+    }
+
+    /// Ends the transaction.
+    pub(crate) fn end(
+        &mut self,
+        gtid: Vec<u8>,
+        positions: PositionRule,
+        verified: VerifiedChecksum,
+    ) -> Result<()> {
+        self.passed = None;
+        (self.pass_on)(ExpandedPart::End { gtid, positions, verified }).map(drop)
+    }
+}
