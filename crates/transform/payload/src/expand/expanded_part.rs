@@ -49,19 +49,19 @@ pub enum ExpandedPart {
 }
 
 /// Takes the parts; returns a buffer for the next, if it has one.
-pub type PassOn<'a> = dyn FnMut(ExpandedPart) -> Result<Vec<u8>> + 'a;
+pub type PartSink<'a> = dyn FnMut(ExpandedPart) -> Result<Vec<u8>> + 'a;
 
 /// Passes on what was expanded.
-pub(crate) struct Parts<'a> {
-    pass_on: &'a mut PassOn<'a>,
+pub(crate) struct PartSender<'a> {
+    pass_on: &'a mut PartSink<'a>,
     buffer: Vec<u8>,
     /// Bytes of the transaction's events so far; `None` between transactions, and while all of it is in the spool.
     passed: Option<u64>,
 }
 
-impl<'a> Parts<'a> {
-    pub(crate) fn new(pass_on: &'a mut PassOn<'a>) -> Self {
-        Parts { pass_on, buffer: Vec::new(), passed: None }
+impl<'a> PartSender<'a> {
+    pub(crate) fn new(pass_on: &'a mut PartSink<'a>) -> Self {
+        PartSender { pass_on, buffer: Vec::new(), passed: None }
     }
 
     /// Whether the events of the transaction are passed on.

@@ -21,7 +21,7 @@ use crate::codec::expander::Expander;
 use crate::compress::feed::{STAGE_SIZE, push_all};
 use crate::compress::transaction_compressor::CompressOptions;
 use crate::error::{Error, Result};
-use crate::expand::expanded_part::{PASSED_ON_FROM, Parts, PassOn};
+use crate::expand::expanded_part::{PASSED_ON_FROM, PartSender, PartSink};
 use crate::expand::payload_stream::PayloadStream;
 use crate::expand::reproduction::Reproduction;
 use crate::rewritten::piece::RewrittenPiece;
@@ -86,10 +86,10 @@ impl TransactionExpander {
         reader: impl Read,
         place: PieceContext,
         spool: Spool,
-        pass_on: &mut PassOn<'_>,
+        pass_on: &mut PartSink<'_>,
     ) -> Result<RewrittenPiece> {
         // Whether a payload comes back from its events is known when all of them are.
-        let parts = self.reproduction.is_none().then(|| Parts::new(pass_on));
+        let parts = self.reproduction.is_none().then(|| PartSender::new(pass_on));
         let (visitor, parser) = self.visitor(place, spool, parts);
         visitor.read(reader, parser)
     }
@@ -98,7 +98,7 @@ impl TransactionExpander {
         &'a mut self,
         place: PieceContext,
         spool: Spool,
-        parts: Option<Parts<'a>>,
+        parts: Option<PartSender<'a>>,
     ) -> (Visitor<'a>, EventParser) {
         let PieceContext { offset, context, .. } = place;
         let out = RewrittenPiece::new(offset, context, spool, false);
@@ -122,7 +122,7 @@ struct Visitor<'a> {
     scratch: &'a mut Vec<u8>,
     reproduction: Option<&'a mut Reproduction>,
     /// Set if what gets large is passed on.
-    parts: Option<Parts<'a>>,
+    parts: Option<PartSender<'a>>,
     out: RewrittenPiece,
     /// Where the events begin that stay as they are and are not in `out` yet.
     plain_from: u64,
@@ -296,7 +296,7 @@ struct Reframe<'a, 'p> {
     checksum_size: usize,
     reproduction: Option<&'a mut Reproduction>,
     /// Set if they are passed on once they are large.
-    parts: Option<&'a mut Parts<'p>>,
+    parts: Option<&'a mut PartSender<'p>>,
     /// Events before the transaction that were not passed on yet, counted from the beginning of the piece.
     before: Range<u64>,
     gtid: (&'a HeldGtid, LogContext),

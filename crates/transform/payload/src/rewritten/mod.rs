@@ -6,6 +6,7 @@
 //! arrives: [`arriving_events`].
 
 pub mod arriving_events;
+mod event_place;
 pub mod format_description;
 pub mod piece;
 pub mod position_writer;

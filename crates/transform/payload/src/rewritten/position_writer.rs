@@ -15,10 +15,13 @@ use std::io::{BufWriter, Read, Write};
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32, crc32};
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, EventVisitor, MAGIC, StoredChecksum};
+use binlogz_binlog::{
+    Error as BinlogError, EventHeader, EventType, EventVisitor, MAGIC, StoredChecksum, VerifiedChecksum,
+};
 
 use crate::error::{Error, Result};
-use crate::rewritten::arriving_events::ArrivingEvents;
+use crate::rewritten::arriving_events::{ArrivingEvents, ReservedEvent};
+use crate::rewritten::event_place::{Origin, PlacedEvent, SpanCursor};
 use crate::rewritten::piece::{RewrittenPiece, RewrittenSpan};
 use crate::transaction::context::{LogContext, PositionRule};
 
@@ -161,6 +164,48 @@ impl<W: Write> PositionWriter<W> {
         Ok(())
     }
 
+    /// Writes events of the input that begin at `offset` of its log, read again.
+    pub fn moved(&mut self, reader: impl Read, size: u64, offset: u64, context: LogContext) -> Result<()> {
+        self.stream(reader, size, Origin::Input { offset }, context)
+    }
+
+    /// Leaves room for an event of this size: zeros until it is filled in.
+    pub fn reserve(&mut self, size: usize) -> Result<ReservedEvent> {
+        let room = ReservedEvent { offset: self.offset(), written_before: self.written() };
+        self.as_is(&vec![0; size])?;
+        Ok(room)
+    }
+
+    /// Gives the event for a room its position and checksum; the caller writes it. `verified` proves that what the
+    /// events after it were made from was not damaged.
+    pub fn fill(
+        &self,
+        room: &ReservedEvent,
+        event: &mut [u8],
+        positions: PositionRule,
+        context: LogContext,
+        _verified: VerifiedChecksum,
+    ) -> Result<()> {
+        self.place(event, Origin::Made(positions), room.offset, context)
+    }
+
+    /// Begins events that were newly made, at the place where the log is.
+    pub fn begin_made(&self, positions: PositionRule, context: LogContext) -> ArrivingEvents {
+        ArrivingEvents::new(Origin::Made(positions), self.offset(), context)
+    }
+
+    /// Writes the next bytes of such events, cut anywhere, with positions and checksums.
+    pub fn push(&mut self, events: &mut ArrivingEvents, bytes: &[u8]) -> Result<()> {
+        let ArrivingEvents { parser, place, context, event } = events;
+        let mut placer = Placer { writer: self, place, context: *context, event };
+        parser.push(bytes, &mut placer)
+    }
+
+    /// Such events end: the last one must be whole.
+    pub fn end_made(&self, events: &ArrivingEvents) -> Result<()> {
+        Ok(events.parser.finish()?)
+    }
+
     /// Ends the writing: flushes everything to the underlying writer.
     pub fn finish(mut self) -> Result<()> {
         Ok(self.out.flush()?)
@@ -172,13 +217,7 @@ impl<W: Write> PositionWriter<W> {
     }
 
     /// Gives events in memory, which begin at `offset` of the output's log, their positions and checksums.
-    pub(super) fn place(
-        &self,
-        mut bytes: &mut [u8],
-        origin: Origin,
-        offset: u64,
-        context: LogContext,
-    ) -> Result<()> {
+    fn place(&self, mut bytes: &mut [u8], origin: Origin, offset: u64, context: LogContext) -> Result<()> {
         let checksum = context.framing.checksum();
         let mut place = SpanCursor::new(origin, offset);
         while !bytes.is_empty() {
@@ -209,7 +248,7 @@ impl<W: Write> PositionWriter<W> {
     }
 
     /// Writes events that are not in memory.
-    pub(super) fn stream(
+    fn stream(
         &mut self,
         mut reader: impl Read,
         size: u64,
@@ -254,66 +293,12 @@ impl<W: Write> PositionWriter<W> {
     }
 }
 
-/// Where events come from.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Origin {
-    /// The events come from this offset of the input's log.
-    Input { offset: u64 },
-    /// The events were newly made.
-    Made(PositionRule),
-}
-
-/// Where the next event of a span goes.
-pub(super) struct SpanCursor {
-    origin: Origin,
-    /// The event's offset in the output.
-    offset: u64,
-    /// Bytes of the span's events before it.
-    begun: u64,
-}
-
-impl SpanCursor {
-    /// The span begins at `offset` of the output's log.
-    pub(super) fn new(origin: Origin, offset: u64) -> Self {
-        SpanCursor { origin, offset, begun: 0 }
-    }
-
-    /// The position that the next event gets, and whether that is its own place.
-    #[inline]
-    fn next(&mut self, header: &EventHeader, context: LogContext) -> (u32, bool) {
-        let size = u64::from(header.event_size);
-        self.offset += size;
-        self.begun += size;
-        // Modulo 2^32, as the server writes positions beyond 4 GiB.
-        let own = self.offset as u32;
-        match self.origin {
-            Origin::Input { offset } if context.has_own_position(header, offset + self.begun) => (own, true),
-            Origin::Input { .. } => (header.end_log_pos, false),
-            Origin::Made(PositionRule::Own) => (own, true),
-            Origin::Made(PositionRule::ConsecutiveFrom(from)) => {
-                (from.wrapping_add(self.begun as u32), false)
-            }
-            Origin::Made(PositionRule::Fixed(position)) => (position, false),
-        }
-    }
-}
-
 /// Places events that arrive in pieces.
-pub(super) struct Placer<'a, W: Write> {
-    pub(super) writer: &'a mut PositionWriter<W>,
-    pub(super) place: &'a mut SpanCursor,
-    pub(super) context: LogContext,
-    pub(super) event: &'a mut Option<PlacedEvent>,
-}
-
-/// The current event.
-pub(super) struct PlacedEvent {
-    /// Where the event begins in the bytes read.
-    begin: u64,
-    header: EventHeader,
-    end_log_pos: u32,
-    /// The checksum of a moved event as it was read, of a new one as it is written.
-    crc: Crc32,
+struct Placer<'a, W: Write> {
+    writer: &'a mut PositionWriter<W>,
+    place: &'a mut SpanCursor,
+    context: LogContext,
+    event: &'a mut Option<PlacedEvent>,
 }
 
 impl<W: Write> EventVisitor<StoredChecksum> for Placer<'_, W> {

@@ -41,14 +41,14 @@ fn header_at(unit: &LargeUnit, place: u64) -> io::Result<Option<EventHeader>> {
 }
 
 /// Takes a caller's note of a transaction's move.
-type Moved<'a> = &'a mut dyn FnMut(MovedTransaction) -> io::Result<()>;
+type MoveNote<'a> = &'a mut dyn FnMut(MovedTransaction) -> io::Result<()>;
 
 /// Writes results one after the other.
 pub(super) struct RewriteSink<'a, 'm> {
     pub(super) memory: &'a Memory,
     pub(super) writer: PositionWriter<&'a mut dyn LogOutput>,
     pub(super) going_on_at: &'a [(u64, u64)],
-    pub(super) moved: Option<Moved<'m>>,
+    pub(super) moved: Option<MoveNote<'m>>,
     pub(super) progress: Option<ReadProgress<'m>>,
     pub(super) summary: RewriteSummary,
     pub(super) large_expander: Option<TransactionExpander>,
