@@ -1,26 +1,20 @@
-//! `binlogz archive create`: packs logs into an archive.
+//! `binlogz archive create`: packs logs into an archive. Here are its options; [`additions`] goes through the logs.
 
-use std::cell::RefCell;
-use std::fs;
-use std::io::{self, Read};
+mod additions;
+
+use std::io;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
+use binlogz_archive::Level;
 use binlogz_archive::create::{CreateOutcome, Creator};
-use binlogz_archive::format::FileEntry;
-use binlogz_archive::log;
 use binlogz_archive::presence::{CheckDepth, Inspector};
 use binlogz_archive::storage::{ArchiveStorage, KeySource};
-use binlogz_archive::{Error, Level};
-use binlogz_binlog::MAGIC_ENCRYPTED;
-use binlogz_figures::counted;
 use binlogz_flow::Input;
 use clap::{Args, ValueEnum};
 
 use super::manner::MannerArgs;
-use super::source_logs::{LogBeginning, Objects, look_at, purge_line};
+use super::source_logs::{Objects, purge_line};
 use super::{failure, open, print, storage_in};
 use crate::Exit;
 use crate::cmd::workers;
@@ -28,10 +22,9 @@ use crate::failure::{CommandFailure, Result, complain};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
 use crate::memory;
-use crate::progress::{self, WorkProgress};
-use crate::report::less;
 use crate::terminal::SizesArg;
 use crate::units;
+use additions::{AddedLines, Additions, TornLogs};
 
 /// Put logs into an archive
 ///
@@ -119,178 +112,53 @@ impl Create {
             let found = "is not encrypted, though the environment names a key: `archive copy` makes an encrypted copy";
             return Err(CommandFailure::of(&self.to.display(), found));
         }
-        let mut exit = Exit::Done;
-        let mut printed = Ok(());
-        let mut archived = Vec::new();
-        let mut given = Vec::new();
-        let mut in_use = Vec::new();
-        // Logs that are torn or damaged, and why.
-        let torn: RefCell<Vec<(String, String)>> = RefCell::default();
-        let mut told = |created: &CreateOutcome| {
-            let torn = torn.borrow();
-            let of = |entry: &FileEntry| {
-                let why = torn.iter().find(|(name, _)| entry.name == *name).map(|(_, why)| why.as_str());
-                why.filter(|_| entry.active_size.is_some())
-            };
-            let (line, entry) = match created {
-                CreateOutcome::Added(entry) => (added_line(entry, of(entry), self.sizes), entry),
-                CreateOutcome::Known(entry) => {
-                    let part =
-                        of(entry).map(|why| format!(", as far as it is whole: {why}")).unwrap_or_default();
-                    (format!("{}: is in the archive already{part}", entry.name), entry)
-                }
-                CreateOutcome::StoredAgain(entry, why) => {
-                    let line = added_line(entry, of(entry), self.sizes);
-                    (format!("{line}; it was stored again: {why}"), entry)
-                }
-            };
-            if printed.is_ok() {
-                printed = progress::above(|| print(&mut io::stdout().lock(), &line));
-            }
-            if entry.active_size.is_none() {
-                archived.push(entry.name.to_string());
-            }
-        };
-        // A shell gives `.1000000` before `.999999`; rows are found in the logs before.
-        let mut files: Vec<_> = self.files.iter().map(|path| (path, name_of(path))).collect();
-        log::sort_by_name(&mut files, |(_, name)| name);
-        let mut creator = Creator::new(&storage, workers(self.jobs), &mut told).map_err(failure(&self.to))?;
-        creator.canonical_payloads(self.canonical_payloads);
-        creator.level(self.level.into());
-        let depth = if self.verify { CheckDepth::Hash } else { CheckDepth::Presence };
-        creator.depth(depth);
-        let all = files.len();
-        for ((path, name), number) in files.into_iter().zip(1..) {
-            let size = || fs::metadata(path).ok().map(|file| file.len());
-            let mode = || fs::metadata(path).ok().map(|file| file.mode() & 0o777);
-            let is_told = keyring.is_some() && was_encrypted(path);
-            let opened = match is_encrypted || self.plaintext || !is_told {
-                true => LogPath::File(path.clone()).open(keyring.as_ref()),
-                false => Err(CommandFailure::of(
-                    &path.display(),
-                    "its server encrypted it, and the archive is not encrypted: BINLOGZ_ARCHIVE_KEY_FILE names a key for a \
-                     new archive, --plaintext stores it all the same",
-                )),
-            };
-            let added = opened.and_then(|input| match input {
-                Input::Places(log) => match look_at(log.as_ref(), path, &name) {
-                    LogBeginning::Closed => {
-                        given.push((name.clone(), path));
-                        let progress = WorkProgress::of(&name, size(), (number, all));
-                        let log = progress.watch_all(log);
-                        match creator.add_file(&name, Arc::clone(&log), mode()) {
-                            Err(Error::Torn(why)) if self.salvage || self.include_active => {
-                                torn.borrow_mut().push((name.clone(), why.to_string()));
-                                exit = Exit::Negative;
-                                creator.add_active(&name, log, mode()).map_err(failure(path))
-                            }
-                            added => added.map_err(torn_failure(path)),
-                        }
-                    }
-                    LogBeginning::InUse if self.include_active => {
-                        let progress = WorkProgress::of(&name, size(), (number, all));
-                        if let Some(why) = log::first_damage(log.as_ref()).map_err(failure(path))? {
-                            torn.borrow_mut().push((name.clone(), why.to_string()));
-                            exit = Exit::Negative;
-                        }
-                        creator.add_active(&name, progress.watch_all(log), mode()).map_err(failure(path))
-                    }
-                    LogBeginning::InUse => {
-                        in_use.push(name.clone());
-                        Ok(())
-                    }
-                    LogBeginning::NoLog(what) => Err(CommandFailure::of(&path.display(), what)),
-                },
-                _ => {
-                    Err(CommandFailure::of(&path.display(), "is no file; an archive needs to read it twice"))
-                }
-            });
-            match added {
-                Ok(()) => {}
-                Err(CommandFailure::Line(line)) => {
-                    complain(&line);
-                    exit = Exit::Trouble;
-                    // Nothing after a missing log may be purged.
-                    break;
-                }
-                Err(closed) => return Err(closed),
-            }
-        }
+        let torn = TornLogs::default();
+        let mut lines = AddedLines::new(&torn, self.sizes);
+        let mut told = |created: &CreateOutcome| lines.print(created);
+        let mut creator = self.creator(storage.as_ref(), &mut told)?;
+        let mut additions = Additions::new(&self, keyring.as_ref(), is_encrypted, &torn);
+        additions.add_all(&mut creator)?;
         let manifest = creator.finish();
         if let Err(error) = &manifest {
             complain(&format!("{}: {error}", self.to.display()));
-            exit = Exit::Trouble;
+            additions.exit = Exit::Trouble;
         }
-        printed?;
+        lines.printed?;
         let out = &mut io::stdout().lock();
-        for name in in_use {
-            print(
-                out,
-                &format!(
-                    "{name}: is in use and was left out: give it again once it is closed, or use --include-active"
-                ),
-            )?;
-        }
-        if let Some((name, path)) = given.into_iter().rfind(|(name, _)| archived.contains(name))
-            && let Input::Places(log) = LogPath::File(path.clone()).open(keyring.as_ref())?
-            && let Some(line) = purge_line(
-                &manifest.or_else(|_| open(&self.to).map(|(_, manifest)| manifest))?,
-                &name,
-                path,
-                log.as_ref(),
-                &mut Objects { storage: &storage, inspector: Inspector::new(&storage, depth) },
-            )
-            .map_err(failure(&self.to))?
-        {
+        for name in additions.in_use {
+            let line = format!(
+                "{name}: is in use and was left out: give it again once it is closed, or use --include-active"
+            );
             print(out, &line)?;
         }
-        Ok(exit)
-    }
-}
-
-/// Whether a file is a log that its server encrypted.
-fn was_encrypted(path: &Path) -> bool {
-    let mut magic = [0; MAGIC_ENCRYPTED.len()];
-    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic));
-    read.is_ok() && magic == MAGIC_ENCRYPTED
-}
-
-fn name_of(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// A torn or damaged log is refused; two options keep its part.
-fn torn_failure(path: &Path) -> impl FnOnce(Error) -> CommandFailure {
-    move |error| match error {
-        error @ Error::Torn(_) => CommandFailure::of(
-            &path.display(),
-            format_args!("{error}; --salvage stores the transactions that are whole"),
-        ),
-        error => failure(path)(error),
-    }
-}
-
-/// `torn`: why only a part of it is there, if its server has closed it.
-fn added_line(entry: &FileEntry, torn: Option<&str>, sizes: SizesArg) -> String {
-    let saved = less(entry.packed_size, entry.size);
-    let payloads = match (entry.payload_level, entry.payloads_kept) {
-        (Some(level), _) if entry.source_sha256.is_some() => {
-            format!(", payloads expanded: they come back with equal meaning, at level {level}")
+        if let Some((name, path)) =
+            additions.given.into_iter().rfind(|(name, _)| lines.archived.contains(name))
+            && let Input::Places(log) = LogPath::File(path.clone()).open(keyring.as_ref())?
+        {
+            let manifest = manifest.or_else(|_| open(&self.to).map(|(_, manifest)| manifest))?;
+            let inspector = Inspector::new(storage.as_ref(), self.depth());
+            let objects = &mut Objects { storage: storage.as_ref(), inspector };
+            let line =
+                purge_line(&manifest, &name, path, log.as_ref(), objects).map_err(failure(&self.to))?;
+            line.map_or(Ok(()), |line| print(out, &line))?;
         }
-        (Some(level), 0) => format!(", payloads of level {level} expanded"),
-        (Some(level), count) => {
-            format!(", payloads of level {level} expanded, {} kept as they are", counted(count, "others"))
-        }
-        (None, 0) => String::new(),
-        (None, 1) => ", 1 payload kept as it is".to_owned(),
-        (None, count) => format!(", {} kept as they are", counted(count, "payloads")),
-    };
-    let part = match (entry.active_size, torn) {
-        (None, _) => String::new(),
-        (Some(_), None) => ", as far as it is whole while its server writes it".to_owned(),
-        (Some(_), Some(why)) => format!(", as far as it is whole: {why}"),
-    };
-    let size = sizes.in_words(entry.size);
-    let packed = sizes.in_words(entry.packed_size);
-    format!("{}: {size} -> {packed}, saved {saved}{payloads}{part}", entry.name)
+        Ok(additions.exit)
+    }
+
+    fn creator<'a>(
+        &self,
+        storage: &'a dyn ArchiveStorage,
+        told: &'a mut dyn FnMut(&CreateOutcome),
+    ) -> Result<Creator<'a>> {
+        let mut creator = Creator::new(storage, workers(self.jobs), told).map_err(failure(&self.to))?;
+        creator.canonical_payloads(self.canonical_payloads);
+        creator.level(self.level.into());
+        creator.depth(self.depth());
+        Ok(creator)
+    }
+
+    /// How closely objects are looked at that the archive has already.
+    fn depth(&self) -> CheckDepth {
+        if self.verify { CheckDepth::Hash } else { CheckDepth::Presence }
+    }
 }
