@@ -15,11 +15,8 @@ cd "$(dirname "$0")/../.."
 
 seeds=${SEEDS:-1} scale=${SCALE:-0.1} loads=${LOADS:-0 4 16} wide=${WIDE:-10} budget=${BUDGET:-30s} only=${ONLY:-}
 levels=1,3,6,9,15,19
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --release --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/release/binlogz
-fi
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program)
 work=$(mktemp -d)
 loops=()
 # quiet: ends the loops.

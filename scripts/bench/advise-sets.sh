@@ -15,11 +15,8 @@ cd "$(dirname "$0")/../.."
 
 scale=${SCALE:-0.01} budget=${BUDGET:-30s} only=${ONLY:-}
 levels=1,3,6,9
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --release --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/release/binlogz
-fi
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program)
 workloads=(cargo run --quiet --package binlogz-bench-programs --bin workloads --)
 [ -z "${WORKLOADS:-}" ] || workloads=("$WORKLOADS")
 work=$(mktemp -d)

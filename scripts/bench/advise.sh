@@ -14,6 +14,7 @@
 # usage: advise.sh [exact|times|sample|stage|quiet]…            SEEDS=10 SCALE=1 RUNS=5 ONLY=NAME
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/measure-lib.sh
 
 seeds=${SEEDS:-10} scale=${SCALE:-1} runs=${RUNS:-5} only=${ONLY:-}
 stage_scale=$scale kinds="workloads shapes" by_server=
@@ -32,12 +33,6 @@ names = "level bytes half_width_percent saved_bytes saved_percent compress_s_per
 for row in json.load(sys.stdin)["levels"]:
     print(*("-" if row[name] is None else row[name] for name in names.split()))'
 }
-seconds() {
-    local begin=$EPOCHREALTIME
-    "$@" >/dev/null 2>&1
-    awk -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN { printf "%.4f\n", end - begin }'
-}
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 # files SETTING: name and path of each workload and shape.
 files() {
     for of in $kinds; do

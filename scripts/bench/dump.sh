@@ -7,6 +7,7 @@
 # usage: dump.sh            RUNS=5
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/measure-lib.sh
 
 runs=${RUNS:-5}
 release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
@@ -15,15 +16,6 @@ mysqlbinlog=$(scripts/get-tool.sh mysql)/bin/mysqlbinlog
 
 mapfile -t files < <(cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- \
     --scale 1 --setting plain --setting level3 | grep -o '/[^ ]*$')
-
-# seconds COMMAND…: how long it takes, its output thrown away.
-seconds() {
-    local begin=$EPOCHREALTIME
-    "$@" >/dev/null 2>&1
-    awk -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN { printf "%.4f\n", end - begin }'
-}
-
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 work=$(mktemp -d)
 server=

@@ -5,6 +5,7 @@
 # usage: stats.sh            RUNS=5
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. scripts/measure-lib.sh
 
 runs=${RUNS:-5}
 release=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release
@@ -14,15 +15,6 @@ peers=$release/../bench-peers/release
 
 mapfile -t files < <(cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- \
     --scale 1 --setting plain --setting level3 | grep -o '/[^ ]*$')
-
-# seconds COMMAND…: how long it takes, its output thrown away.
-seconds() {
-    local begin=$EPOCHREALTIME
-    "$@" >/dev/null 2>&1
-    awk -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN { printf "%.4f\n", end - begin }'
-}
-
-median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 printf '%-8s %-24s %9s %9s %14s %16s %7s %7s\n' \
     setting file '2 cores' '1 core' mysql_common connector-rust 'x m_c' 'x c-r'

@@ -12,12 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 transactions=${TRANSACTIONS:-50000} rows=${ROWS:-100000}
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --release --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/release/binlogz
-fi
-binlogz=$(realpath "$binlogz")
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program)
 mysql=$(scripts/get-tool.sh mysql)
 PATH=$mysql/bin:$mysql/sbin:$PATH
 . scripts/server-lib.sh

@@ -15,12 +15,8 @@ cd "$(dirname "$0")/../.."
 
 rows=${ROWS:-1000000} replay=${REPLAY:-1}
 python_rows=${PYTHON_ROWS:-$rows}
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --release --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/release/binlogz
-fi
-binlogz=$(realpath "$binlogz")
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program)
 mysql=$(scripts/get-tool.sh mysql)
 PATH=$mysql/bin:$mysql/sbin:$PATH
 python=$(scripts/get-tool.sh cdc)/bin/python

@@ -45,12 +45,8 @@ mysqlbinlog=$root/usr/bin/mysqlbinlog
 # Debian's mysql-test-run.pl doesn't write these two; without them no server of the suite loads a keyring.
 echo '{ "read_local_manifest": true }' >"$root/usr/sbin/mysqld.my"
 echo '{ "read_local_config": true }' >"$root/usr/lib/mysql/plugin/component_keyring_file.cnf"
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --release --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/release/binlogz
-fi
-binlogz=$(realpath "$binlogz")
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program)
 # A short name: the sockets of the servers stand below it.
 work=$(mktemp -d /tmp/mtr.XXXXXX)
 trap 'rm -rf "$work"' EXIT

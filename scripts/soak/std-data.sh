@@ -11,11 +11,8 @@ cd "$(dirname "$0")/../.."
 
 BINLOGZ_STD_DATA=${BINLOGZ_STD_DATA:-$(scripts/get-tool.sh std-data)/root}
 export BINLOGZ_STD_DATA
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --release --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/release/binlogz
-fi
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program)
 mysqlbinlog=$(scripts/get-tool.sh mysql)/bin/mysqlbinlog
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
