@@ -14,7 +14,7 @@ binlogz_program() {
 seconds() {
     local begin=$EPOCHREALTIME
     "$@" >/dev/null 2>&1
-    awk -v begin="$begin" -v end="$EPOCHREALTIME" "BEGIN { printf \"%.4f\\n\", end - begin }"
+    awk -v begin="$begin" -v end="$EPOCHREALTIME" 'BEGIN { printf "%.4f\n", end - begin }'
 }
 # median: of the numbers on standard input.
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
