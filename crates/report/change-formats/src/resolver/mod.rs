@@ -14,6 +14,8 @@ pub(super) mod xids;
 
 use std::io::{self, Write};
 
+use binlogz_print::line_run::LineCompletion;
+
 use crate::settings::{ChangeFormat, ChangeSettings};
 
 /// Stands in a row's line.
@@ -44,16 +46,13 @@ impl Resolver {
             ChangeFormat::Debezium | ChangeFormat::Canal => None,
         }
     }
+}
 
-    /// Takes whole lines; writes those that are complete.
-    ///
-    /// # Errors
-    ///
-    /// An output that can't be written, a temporary file that can't.
-    pub fn take(&mut self, lines: &[u8], out: &mut impl Write) -> io::Result<()> {
+impl LineCompletion for Resolver {
+    fn take(&mut self, lines: &[u8], mut out: &mut dyn Write) -> io::Result<()> {
         match &mut self.0 {
-            ResolverKind::Xids(xids) => xids.take(lines, out),
-            ResolverKind::Orders(orders) => orders.take(lines, out),
+            ResolverKind::Xids(xids) => xids.take(lines, &mut out),
+            ResolverKind::Orders(orders) => orders.take(lines, &mut out),
         }
     }
 }

@@ -10,7 +10,7 @@ const PARTIAL: &str = "This might be because the last statement was not fully wr
     event(s) from the partial statement have not been written to output.";
 
 /// Appends the text before the first log.
-pub fn push_begin(out: &mut Vec<u8>, options: &PrintOptions) {
+pub(super) fn push_begin(out: &mut Vec<u8>, options: &PrintOptions) {
     out.extend_from_slice(
         b"# The proper term is pseudo_replica_mode, but we use this compatibility alias\n\
           # to make the statement usable on server versions 8.0.24 and older.\n\
@@ -61,7 +61,7 @@ pub(super) fn push_log_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mu
 }
 
 /// Appends the text after the last log.
-pub fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut MysqlbinlogState) {
+pub(super) fn push_end(out: &mut Vec<u8>, options: &PrintOptions, state: &mut MysqlbinlogState) {
     push_log_end(out, options, state);
     out.extend_from_slice(
         b"DELIMITER ;\n# End of log file\n/*!50003 SET COMPLETION_TYPE=@OLD_COMPLETION_TYPE*/;\n",

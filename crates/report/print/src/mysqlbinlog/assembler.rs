@@ -18,7 +18,7 @@ const HEAD_MEMORY: usize = 1 << 20;
 
 /// Puts the texts of batches together.
 #[derive(Debug)]
-pub struct Assembler<'o> {
+pub(super) struct Assembler<'o> {
     options: &'o PrintOptions,
     workers: usize,
     head: GrowingText,
@@ -29,7 +29,7 @@ pub struct Assembler<'o> {
 
 impl<'o> Assembler<'o> {
     /// Nothing is open. `workers` is how many make the text of large statements.
-    pub fn new(options: &'o PrintOptions, workers: usize) -> Self {
+    pub(super) fn new(options: &'o PrintOptions, workers: usize) -> Self {
         Assembler { options, workers, head: GrowingText::default(), open: Vec::new(), open_memory: 0 }
     }
 
@@ -39,7 +39,7 @@ impl<'o> Assembler<'o> {
     /// # Errors
     ///
     /// `out` or a temporary file can't be written.
-    pub fn write(
+    pub(super) fn write(
         &mut self,
         mut text: Text,
         memory: &TextMemory,

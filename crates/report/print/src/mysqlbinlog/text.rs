@@ -58,7 +58,7 @@ pub(super) struct StatementEnd {
 
 /// The text of a batch's events.
 #[derive(Debug, Default)]
-pub struct Text {
+pub(super) struct Text {
     pub(super) out: GrowingText,
     pub(super) head: Vec<u8>,
     pub(super) open: PendingRows,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! input       bytes, at any offset or in order
+//! growing     a file that a server still writes
 //! decrypted   the same of an encrypted log, as plaintext
 //! seek        passes over what lies before a position or a GTID (find_gtid)
 //! sequence    whether logs follow one another
@@ -13,6 +14,7 @@ pub mod batcher;
 pub mod buffers;
 mod decrypted;
 mod find_gtid;
+pub mod growing;
 mod header_walk;
 pub mod input;
 pub mod meter;

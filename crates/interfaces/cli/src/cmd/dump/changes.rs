@@ -1,16 +1,17 @@
 //! `--format debezium|maxwell|canal`: row changes in the formats of other programs.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use binlogz_change_formats::{ChangePrinter, ChangeSettings, Resolver};
 use binlogz_print::EventSelection;
+use binlogz_print::line_run::{LineCompletion, Offsets, OffsetsError};
 
-use super::line_run::{self, LineJob, open_keyring};
-use super::lines::LineOutput;
-use super::offsets::Offsets;
+use super::line_run::{self, LineJob, open_keyring, open_output};
 use super::options::{DumpFormat, DumpSettings, RemoteSource};
 use super::print_options::print_options;
 use super::tables::tables_of;
+use super::tell_line;
 use crate::failure::{CommandFailure, Result};
 
 /// Dumps the logs that were asked for; the exit code.
@@ -33,12 +34,20 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         tables,
     };
     let asked = print_options(options).selection;
-    let mut out = LineOutput::open(options.result_file.as_deref())?;
-    out.resolver = Resolver::new(&settings);
+    let (out, out_name) = open_output(options.result_file.as_deref())?;
+    let resolver = Resolver::new(&settings).map(|resolver| Box::new(resolver) as Box<dyn LineCompletion>);
+    let out = out.completed_by(resolver);
     let mut options = options.clone();
     let offsets = match options.offsets.take() {
         None => None,
-        Some(path) => Some(Offsets::open(&path, options.offsets_delay, &out)?),
+        Some(path) => {
+            let delay = Duration::from_secs(options.offsets_delay);
+            let opened = Offsets::open(&path, delay, &out, |error| tell_line("ERROR", &error.to_string()));
+            Some(opened.map_err(|error| match error {
+                OffsetsError::Output(error) => CommandFailure::of(&out_name, error),
+                error => line_run::offsets_failure(&error),
+            })?)
+        }
     };
     let mut selection = asked.clone();
     if let Some(offsets) = &offsets {
@@ -51,7 +60,7 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         selection,
         asked: &asked,
         tables,
-        out,
+        out: (out, out_name),
         offsets,
         new_printer: |name: &str, positions, workers| {
             ChangePrinter::new(selection, settings, name, positions, workers)

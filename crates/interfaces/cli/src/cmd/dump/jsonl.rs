@@ -2,8 +2,7 @@
 
 use binlogz_print::jsonl::JsonPrinter;
 
-use super::line_run::{self, LineJob, open_keyring};
-use super::lines::LineOutput;
+use super::line_run::{self, LineJob, open_keyring, open_output};
 use super::options::DumpSettings;
 use super::print_options::print_options;
 use super::tables::tables_of;
@@ -19,7 +18,7 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         selection,
         tables,
         asked: selection,
-        out: LineOutput::open(options.result_file.as_deref())?,
+        out: open_output(options.result_file.as_deref())?,
         offsets: None,
         new_printer: |name: &str, positions, workers| {
             JsonPrinter::new(selection, tables, name, positions, workers)

@@ -1,29 +1,23 @@
-//! Dumps files, stdin and logs of servers: all cores print, one thread puts the text in order and writes it.
-//!
-//! ```text
-//! log → flow::events::run_in_turns → report's Printer (workers) → Assembler (in order) → stdout, --result-file
-//! ```
+//! Dumps files, stdin and logs of servers as text: which logs the options name, and what is told of them. [`TextRun`] prints.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use binlogz_binlog::{Error as BinlogError, MAGIC, printable};
 use binlogz_encryption::Keyring;
-use binlogz_flow::events::{TurnsSummary, run_in_turns};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_print::LogBounds;
 use binlogz_print::mysqlbinlog::{
-    Assembler, MysqlbinlogPrinter, MysqlbinlogState, PrintOptions, PrintStop, PrintedBatch, Text, TextMemory,
-    end_log, made_up_event, push_begin, push_end, warnings_at_end,
+    LogAsText, MysqlbinlogState, PrintStop, TextRun, TextRunError, TextRunSettings, warnings_at_end,
 };
 use binlogz_source::ConnectOptions;
 
+use super::line_run::open_keyring;
 use super::looked_for::DumpSearch;
 use super::options::{DumpSettings, POSITION_MIN};
 use super::print_options::print_options;
@@ -37,32 +31,24 @@ use binlogz_archive::input as archived;
 
 /// Dumps the logs that were named; the exit code.
 pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
-    let keyring = options
-        .keyring
-        .as_deref()
-        .map(|path| {
-            Keyring::open(path).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
-        })
-        .transpose()?;
+    let keyring = options.keyring.as_deref().map(open_keyring).transpose()?;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     let print = print_options(options);
     let (out, out_name) = open_output(options.result_file.as_deref())?;
-    let workers = workers(options.jobs);
-    let mut run = Run {
-        options: &print,
-        workers,
-        verify: options.verify_binlog_checksum,
-        assembler: Assembler::new(&print, workers),
-        memory: TextMemory::default(),
-        out,
-        out_name,
+    let settings = TextRunSettings {
+        print: &print,
+        workers: workers(options.jobs),
+        verify_checksums: options.verify_binlog_checksum,
+        lost_output: &|error| remote::leave(CommandFailure::writing(&out_name, error)),
+    };
+    let mut run = DumpedText {
+        text: TextRun::new(settings, out),
+        out_name: &out_name,
         to_file: options.result_file.is_some(),
         failed: false,
         looked_for: DumpSearch::new(options, &print.selection),
     };
-    let mut text = Vec::new();
-    push_begin(&mut text, &print);
-    run.write(&text)?;
+    run.text.begin().map_err(|error| failure(&"", &out_name, error))?;
     let mut state = MysqlbinlogState::new();
     let last = options.logs.len().saturating_sub(1);
     for (index, log) in options.logs.iter().enumerate() {
@@ -94,45 +80,29 @@ pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
     if let Some(warning) = warnings_at_end(&state) {
         tell(&warning);
     }
-    text.clear();
-    push_end(&mut text, &print, &mut state);
-    run.write(&text)?;
+    run.text.end(state).map_err(|error| failure(&"", &out_name, error))?;
     Ok(if run.failed { FAILED } else { 0 })
 }
 
 /// A run over all logs.
-struct Run<'o> {
-    options: &'o PrintOptions,
-    workers: usize,
-    verify: bool,
-    assembler: Assembler<'o>,
-    memory: TextMemory,
-    out: File,
-    out_name: String,
+struct DumpedText<'o> {
+    text: TextRun<'o>,
+    out_name: &'o str,
     to_file: bool,
     failed: bool,
     looked_for: DumpSearch<'o>,
 }
 
-/// Why a run over a log ends at once.
-enum LocalRunEnd {
-    Log(FlowError),
-    Output(io::Error),
-    /// A temporary file.
-    Spill(io::Error),
-}
-
-impl From<FlowError> for LocalRunEnd {
-    fn from(error: FlowError) -> Self {
-        LocalRunEnd::Log(error)
+/// Why a log is not printed to its end.
+fn failure(log: &dyn Display, out: &str, error: TextRunError) -> CommandFailure {
+    match error {
+        TextRunError::Log(error) => CommandFailure::reading(log, &error),
+        TextRunError::Output(error) => CommandFailure::writing(&out, &error),
+        TextRunError::Spill(error) => CommandFailure::of(&"temporary file", error),
     }
 }
 
-impl Run<'_> {
-    fn write(&mut self, text: &[u8]) -> Result<()> {
-        self.out.write_all(text).map_err(|error| CommandFailure::writing(&self.out_name, &error))
-    }
-
+impl DumpedText<'_> {
     /// Dumps one log; returns the state after it.
     fn log(
         &mut self,
@@ -183,9 +153,8 @@ impl Run<'_> {
             };
             if options.to_last_log {
                 // mysqlbinlog shows events between two files only here.
-                let print = self.options;
-                let text = inputs.rotate(|rotate| made_up_event(print, positions, &mut state, rotate))?;
-                self.assemble(text)?;
+                let shown = inputs.rotate(|rotate| self.text.rotate(positions, &mut state, rotate))?;
+                shown.map_err(|error| failure(&name, self.out_name, error))?;
             }
             state = self.input(&name, input, positions, state, || inputs.failure())?;
         }
@@ -201,57 +170,19 @@ impl Run<'_> {
         Ok(state)
     }
 
-    fn assemble(&mut self, text: io::Result<Text>) -> Result<()> {
-        let text = text.map_err(|error| CommandFailure::of(&"temporary file", error))?;
-        let written = self.assembler.write(text, &self.memory, &mut self.out);
-        // Text without rows can be written whole.
-        written.map(drop).map_err(|error| CommandFailure::writing(&self.out_name, &error))
-    }
-
     /// Dumps a log; returns the state after it. `trouble` knows better than the reader why no more bytes came.
     fn input(
         &mut self,
         name: &dyn Display,
         input: Input,
         positions: LogBounds,
-        mut state: MysqlbinlogState,
+        state: MysqlbinlogState,
         trouble: impl FnOnce() -> Option<CommandFailure>,
     ) -> Result<MysqlbinlogState> {
-        state.begin_log();
-        let options = self.options;
-        let threads = self.workers;
-        let verify = self.verify;
-        let live = matches!(input, Input::Live(_));
-        let memory = &self.memory;
-        let mut ended_in = None;
-        let ran = run_in_turns(
-            input,
-            threads,
-            verify,
-            state,
-            || Ok::<_, LocalRunEnd>(MysqlbinlogPrinter::new(options, positions, threads)),
-            |printer, turn, batch| printer.print(turn, batch, memory).map_err(LocalRunEnd::Spill),
-            |printed| {
-                let Some(PrintedBatch { text, ended, warnings }) = printed else {
-                    return Ok(ControlFlow::Break(()));
-                };
-                warnings.iter().for_each(|warning| tell(warning));
-                let written = self.assembler.write(text, memory, &mut self.out);
-                let stopped = written.map_err(|error| match live {
-                    true => remote::leave(CommandFailure::writing(&self.out_name, &error)),
-                    false => LocalRunEnd::Output(error),
-                })?;
-                ended_in = stopped.or(ended);
-                Ok(if ended_in.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            },
-        );
-        let TurnsSummary { read, state, mut unread, failed } = match ran {
-            Ok(summary) => summary,
-            Err(LocalRunEnd::Log(error)) => return Err(CommandFailure::reading(name, &error)),
-            Err(LocalRunEnd::Output(error)) => return Err(CommandFailure::writing(&self.out_name, &error)),
-            Err(LocalRunEnd::Spill(error)) => return Err(CommandFailure::of(&"temporary file", error)),
-        };
-        if let Some(cut) = read.cut {
+        let printed = self.text.log(input, positions, state, &mut tell);
+        let LogAsText { mut state, mut unread, failed, cut } =
+            printed.map_err(|error| failure(name, self.out_name, error))?;
+        if let Some(cut) = cut {
             tell(&format!(
                 "WARNING: {name} at {}: the log is in use and ends inside an event, of which {} bytes are there.",
                 cut.offset, cut.size
@@ -269,12 +200,11 @@ impl Run<'_> {
             self.fail(&format!("{name} {unread}"));
         }
         self.failed |= !unread.is_empty();
-        let mut state = ended_in.or(state).unwrap_or_default();
         if let Some(PrintStop::Error(line)) = state.stopped() {
             let line = line.clone();
             self.fail(&line);
         }
-        self.assemble(end_log(self.options, positions, &mut state))?;
+        self.text.end_log(positions, &mut state).map_err(|error| failure(name, self.out_name, error))?;
         Ok(state)
     }
 

@@ -4,13 +4,10 @@
 //! arguments before anything else does.
 
 mod changes;
-mod growing;
 mod jsonl;
 mod line_run;
-mod lines;
 mod local;
 mod looked_for;
-mod offsets;
 mod options;
 mod print_options;
 mod raw;

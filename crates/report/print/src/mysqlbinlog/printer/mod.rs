@@ -36,18 +36,18 @@ use waiting::WaitingEvent;
 
 /// The result of a batch.
 #[derive(Debug)]
-pub struct PrintedBatch {
+pub(super) struct PrintedBatch {
     /// The text of the batch.
-    pub text: Text,
+    pub(super) text: Text,
     /// The state at its end, if nothing after it is shown.
-    pub ended: Option<MysqlbinlogState>,
+    pub(super) ended: Option<MysqlbinlogState>,
     /// Warnings for stderr, in mysqlbinlog's words.
-    pub warnings: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// A worker's printer, used for all its batches.
 #[derive(Debug)]
-pub struct MysqlbinlogPrinter<'o> {
+pub(super) struct MysqlbinlogPrinter<'o> {
     options: &'o PrintOptions,
     positions: LogBounds,
     workers: usize,
@@ -142,7 +142,7 @@ struct Run<'r> {
 
 impl<'o> MysqlbinlogPrinter<'o> {
     /// A printer for a run with this many workers.
-    pub fn new(options: &'o PrintOptions, positions: LogBounds, workers: usize) -> Self {
+    pub(super) fn new(options: &'o PrintOptions, positions: LogBounds, workers: usize) -> Self {
         MysqlbinlogPrinter {
             options,
             positions,
@@ -167,7 +167,7 @@ impl<'o> MysqlbinlogPrinter<'o> {
     /// # Errors
     ///
     /// A temporary file that can't be written.
-    pub fn print(
+    pub(super) fn print(
         &mut self,
         turn: BatchTurn<MysqlbinlogState>,
         batch: &mut EventBatch<'_>,
@@ -294,7 +294,7 @@ fn print_apart(
 /// # Errors
 ///
 /// None that an empty text has.
-pub fn end_log(
+pub(super) fn end_log(
     options: &PrintOptions,
     positions: LogBounds,
     state: &mut MysqlbinlogState,
@@ -313,7 +313,7 @@ pub fn end_log(
 /// # Errors
 ///
 /// None that an empty text has.
-pub fn made_up_event(
+pub(super) fn made_up_event(
     options: &PrintOptions,
     positions: LogBounds,
     state: &mut MysqlbinlogState,

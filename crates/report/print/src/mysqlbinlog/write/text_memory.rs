@@ -20,16 +20,16 @@ const MEMORY_MAX: usize = 20 << 20;
 
 /// The memory for the text of a run.
 #[derive(Debug, Clone)]
-pub struct TextMemory {
+pub(crate) struct TextMemory {
     buffers: Buffers,
     filled: Arc<AtomicUsize>,
 }
 
 /// A full buffer. It goes back when it is dropped.
 #[derive(Debug)]
-pub struct Chunk {
+pub(crate) struct Chunk {
     /// The text in it.
-    pub text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
     memory: TextMemory,
 }
 
@@ -41,7 +41,7 @@ impl Default for TextMemory {
 
 impl TextMemory {
     /// An empty buffer.
-    pub fn take(&self) -> Vec<u8> {
+    pub(crate) fn take(&self) -> Vec<u8> {
         let mut buffer = self.buffers.take();
         // A reused buffer already has room for that.
         buffer.reserve(CHUNK + CHUNK_ROOM);
@@ -49,7 +49,7 @@ impl TextMemory {
     }
 
     /// Takes a buffer back.
-    pub fn give(&self, buffer: Vec<u8>) {
+    pub(crate) fn give(&self, buffer: Vec<u8>) {
         // Buffers that had to grow are not worth their memory.
         if buffer.capacity() <= 2 * CHUNK {
             self.buffers.give(buffer);
@@ -65,7 +65,7 @@ impl TextMemory {
     }
 
     /// Keeps text, if there is memory for it: returns it as a chunk and leaves an empty buffer in its place.
-    pub fn keep(&self, text: &mut Vec<u8>) -> Option<Chunk> {
+    pub(crate) fn keep(&self, text: &mut Vec<u8>) -> Option<Chunk> {
         self.fill(text.len())
             .then(|| Chunk { text: std::mem::replace(text, self.take()), memory: self.clone() })
     }

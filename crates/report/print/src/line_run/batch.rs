@@ -9,83 +9,21 @@
 //! The output is handed from batch to batch, and only its holder may write. So lines that are many times as
 //! long as their events take neither memory nor files.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use binlogz_change_formats::Resolver;
-use binlogz_print::mysqlbinlog::{Chunk, TextMemory};
-
-use crate::failure::{CommandFailure, Result};
-use crate::output::create_printed;
+use super::output::LineOutput;
+use crate::mysqlbinlog::{Chunk, TextMemory};
 
 /// Bytes that are written at a time.
 const WRITE_SIZE: usize = 256 << 10;
 
-/// Where the lines go.
-#[derive(Debug)]
-pub(super) struct LineOutput {
-    file: File,
-    pub(super) name: String,
-    /// Completes lines that lack facts which only the end of their transaction tells.
-    pub(super) resolver: Option<Resolver>,
-    written: Arc<AtomicU64>,
-}
-
-impl LineOutput {
-    pub(super) fn open(result_file: Option<&Path>) -> Result<Self> {
-        let (file, name) = match result_file {
-            None => (io::stdout().as_fd().try_clone_to_owned().map(File::from), "stdout".to_owned()),
-            Some(path) => (create_printed(path), path.display().to_string()),
-        };
-        let file = file
-            .map_err(|error| CommandFailure::Line(format!("Could not create log file '{name}': {error}")))?;
-        Ok(LineOutput { file, name, resolver: None, written: Arc::default() })
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Counts the bytes that were written.
-    pub(super) fn written(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.written)
-    }
-
-    /// Writes whole lines.
-    fn put(&mut self, lines: &[u8]) -> io::Result<()> {
-        match self.resolver.take() {
-            None => self.write_all(lines),
-            Some(mut resolver) => {
-                let taken = resolver.take(lines, self);
-                self.resolver = Some(resolver);
-                taken
-            }
-        }
-    }
-}
-
-impl Write for LineOutput {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let size = self.file.write(bytes)?;
-        self.written.fetch_add(size as u64, Ordering::Release);
-        Ok(size)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Gives the output when the batches before are written.
-pub(super) type AwaitedOutput = Receiver<LineOutput>;
+pub(crate) type AwaitedOutput = Receiver<LineOutput>;
 
 /// The output, at hand.
-pub(super) fn at_hand(out: LineOutput) -> AwaitedOutput {
+pub(crate) fn at_hand(out: LineOutput) -> AwaitedOutput {
     let (give, awaited) = sync_channel(1);
     // There is room for one.
     let _ = give.send(out);
@@ -94,7 +32,7 @@ pub(super) fn at_hand(out: LineOutput) -> AwaitedOutput {
 
 /// The lines of a batch.
 #[derive(Debug)]
-pub(super) struct LineBatch {
+pub(crate) struct LineBatch {
     kept: Vec<Chunk>,
     memory: TextMemory,
     before: AwaitedOutput,
@@ -104,7 +42,7 @@ pub(super) struct LineBatch {
 
 /// Why lines were not written.
 #[derive(Debug)]
-pub(super) enum UnwrittenLines {
+pub(crate) enum UnwrittenLines {
     /// The run failed before.
     Nobody,
     File(io::Error),
@@ -112,13 +50,13 @@ pub(super) enum UnwrittenLines {
 
 impl LineBatch {
     /// No lines yet, with the output as earlier batches leave it; and the receiver that hands the output to the next batch.
-    pub(super) fn new(before: AwaitedOutput, memory: &TextMemory) -> (Self, AwaitedOutput) {
+    pub(crate) fn new(before: AwaitedOutput, memory: &TextMemory) -> (Self, AwaitedOutput) {
         let (after, next) = sync_channel(1);
         (LineBatch { kept: Vec::new(), memory: memory.clone(), before, out: None, after }, next)
     }
 
     /// Takes whole lines, once there are enough of them. Waits where there is no memory to keep them.
-    pub(super) fn take(&mut self, lines: &mut Vec<u8>) -> Result<(), UnwrittenLines> {
+    pub(crate) fn take(&mut self, lines: &mut Vec<u8>) -> Result<(), UnwrittenLines> {
         if lines.len() < WRITE_SIZE {
             return Ok(());
         }
@@ -148,10 +86,10 @@ impl LineBatch {
     }
 
     /// Writes the rest; returns the number of bytes written so far. `goes_on`: the next batch may write.
-    pub(super) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<u64, UnwrittenLines> {
+    pub(crate) fn end(mut self, mut last: Vec<u8>, goes_on: bool) -> Result<u64, UnwrittenLines> {
         self.write(&mut last)?;
         self.memory.give(last);
-        let written = self.out.as_ref().map_or(0, |out| out.written.load(Ordering::Acquire));
+        let written = self.out.as_ref().map_or(0, |out| out.file.written.load(Ordering::Acquire));
         if let Some(out) = self.out.filter(|_| goes_on) {
             // There is room for one. After the last batch of a run that failed, no worker waits for it.
             let _ = self.after.send(out);
@@ -162,12 +100,13 @@ impl LineBatch {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::thread;
 
     use super::*;
 
     fn out(folder: &tempfile::TempDir) -> AwaitedOutput {
-        at_hand(LineOutput::open(Some(&folder.path().join("out"))).unwrap())
+        at_hand(LineOutput::new(File::create(folder.path().join("out")).unwrap()))
     }
 
     #[test]

@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
-use binlogz_flow::Live;
+use binlogz_payload::Error as PayloadError;
 
-use crate::failure::{CommandFailure, Result};
+use super::input::Live;
+use crate::error::Error;
 
 /// How often a log that has no more is looked at: no one waits much longer for a change.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A log that a server still writes, read as it grows. It ends once there is a next log.
-pub(super) struct GrowingLog {
+#[derive(Debug)]
+pub struct GrowingLog {
     file: File,
     path: PathBuf,
     offset: u64,
@@ -25,18 +27,17 @@ pub(super) struct GrowingLog {
 
 impl GrowingLog {
     /// Opens a log. A file that begins as none would never become one.
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        let name = path.display();
-        let failed = |error: io::Error| CommandFailure::of(&name, error);
-        let file = File::open(path).map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
-            return Err(CommandFailure::of(&name, "is no file, which --follow could read on"));
-        }
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be read, or that is no log.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(PayloadError::Io)?;
         let mut front = [0; MAGIC.len()];
-        let count = file.read_at(&mut front, 0).map_err(failed)?;
+        let count = file.read_at(&mut front, 0).map_err(PayloadError::Io)?;
         let front = front.get(..count).unwrap_or_default();
         if !MAGIC.starts_with(front) && !MAGIC_ENCRYPTED.starts_with(front) {
-            return Err(CommandFailure::in_log(&name, &not_a_log(front).into()));
+            return Err(not_a_log(front).into());
         }
         Ok(GrowingLog { file, path: path.to_owned(), offset: 0 })
     }
@@ -54,7 +55,7 @@ impl GrowingLog {
 }
 
 /// The log after this one, if it is there: servers number them.
-pub(super) fn next_log(path: &Path) -> Option<PathBuf> {
+pub fn next_log(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let (base, number) = name.rsplit_once('.')?;
     let next = number.parse::<u64>().ok()?.checked_add(1)?;

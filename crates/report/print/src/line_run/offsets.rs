@@ -1,16 +1,16 @@
-//! `--offsets FILE`: notes which transactions were handed over, so that the next run goes on after them.
+//! Notes in a file which transactions were handed over, so that the next run goes on after them.
 //!
 //! ```text
 //! {"gtid_set":"3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77"}
 //! ```
 //!
 //! A transaction is in the file only after all of its lines were written. If they go to a pipe, the reader must have
-//! taken them out of it; if they go to a file, it must be synced. `--offsets-delay` waits longer, for readers that hold
-//! lines in memory. So a transaction may come twice, and none is lost. The file is replaced as a whole.
+//! taken them out of it; if they go to a file, it must be synced. A delay waits longer, for readers that hold lines in
+//! memory. So a transaction may come twice, and none is lost. The file is replaced as a whole.
 
 use std::collections::VecDeque;
-use std::fs;
-use std::fs::File;
+use std::fmt;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -22,15 +22,13 @@ use std::time::{Duration, Instant};
 
 use binlogz_atomic_file::ExistingFile;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_print::line_printer::FinishedTransactions;
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use serde::{Deserialize, Serialize};
 
-use super::lines::LineOutput;
-use super::tell_line;
-use crate::failure::{CommandFailure, Result};
+use super::output::LineOutput;
+use crate::line_printer::FinishedTransactions;
 
 /// How often the file is written at most: a sync takes milliseconds, and a restart repeats the transactions since the
 /// last write.
@@ -38,19 +36,55 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// Like a log's positions, the set is no secret.
 const MODE: u32 = 0o644;
 
+/// Why transactions can't be noted.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OffsetsError {
+    /// The file of the offsets can't be read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The output can't be asked how much of it was read, or not be synced.
+    Output(io::Error),
+    /// A transaction that can't be named.
+    NoGtid,
+}
+
+impl fmt::Display for OffsetsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OffsetsError::File { path, what } => write!(f, "{}: {what}", path.display()),
+            OffsetsError::Output(error) => write!(f, "output: {error}"),
+            OffsetsError::NoGtid => f.write_str(
+                "a transaction has no GTID, by which a later run would go on; gtid_mode=ON gives them",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OffsetsError {}
+
+/// Hears of trouble at once: [`Offsets::written`] and [`Offsets::finish`] return it, too, but only when they are called.
+pub type OffsetsTrouble = fn(&OffsetsError);
+
 #[derive(Serialize, Deserialize)]
 struct Content {
     gtid_set: String,
 }
 
 /// Notes in a file which transactions were handed over, so that the next run goes on after them.
-pub(super) struct Offsets {
+#[derive(Debug)]
+pub struct Offsets {
     shared: Arc<Mutex<SharedOffsets>>,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
+#[derive(Debug)]
 struct SharedOffsets {
     path: PathBuf,
     /// Where the run began.
@@ -60,19 +94,21 @@ struct SharedOffsets {
     /// Transactions with the number of bytes that were written up to their end, and when.
     waiting: VecDeque<(u64, Instant, Vec<Gtid>)>,
     delay: Duration,
-    output: Output,
-    failed: Option<CommandFailure>,
+    output: NotedOutput,
+    told: OffsetsTrouble,
+    failed: Option<OffsetsError>,
 }
 
 /// Where the lines go.
-struct Output {
+#[derive(Debug)]
+struct NotedOutput {
     file: File,
     kind: OutputKind,
     /// Bytes that were written.
     written: Arc<AtomicU64>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputKind {
     Pipe,
     File,
@@ -80,9 +116,18 @@ enum OutputKind {
 }
 
 impl Offsets {
-    /// Reads the file, if it is there.
-    pub(super) fn open(path: &Path, delay: u64, out: &LineOutput) -> Result<Self> {
-        let trouble = |error: &dyn std::fmt::Display| CommandFailure::of(&path.display(), error);
+    /// Reads the file, if it is there. A transaction is noted once its lines were handed over to `out` and this much time has passed.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be read or written, or that is no file of offsets; an output that can't be asked what it is.
+    pub fn open(
+        path: &Path,
+        delay: Duration,
+        out: &LineOutput,
+        told: OffsetsTrouble,
+    ) -> Result<Self, OffsetsError> {
+        let trouble = |error: &dyn fmt::Display| in_file(path, error);
         let begun = match fs::read_to_string(path) {
             Ok(text) => {
                 let content: Content = serde_json::from_str(&text)
@@ -92,15 +137,16 @@ impl Offsets {
             Err(error) if error.kind() == io::ErrorKind::NotFound => GtidSet::default(),
             Err(error) => return Err(trouble(&error)),
         };
-        let output = Output::of(out).map_err(|error| CommandFailure::of(&out.name, error))?;
+        let output = NotedOutput::of(out).map_err(OffsetsError::Output)?;
         let shared = SharedOffsets {
             path: path.to_owned(),
             set: begun.clone(),
             begun,
             is_written: true,
             waiting: VecDeque::new(),
-            delay: Duration::from_secs(delay),
+            delay,
             output,
+            told,
             failed: None,
         };
         // A path that can't be written is told before anything is handed over.
@@ -118,17 +164,19 @@ impl Offsets {
     }
 
     /// The transactions that were handed over before this run.
-    pub(super) fn begun(&self) -> GtidSet {
+    pub fn begun(&self) -> GtidSet {
         self.shared.lock().begun.clone()
     }
 
     /// Notes transactions whose lines were written, up to this number of bytes.
-    pub(super) fn written(&self, finished: FinishedTransactions, bytes: u64) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A transaction without a GTID; trouble with the file since the last call.
+    pub fn written(&self, finished: FinishedTransactions, bytes: u64) -> Result<(), OffsetsError> {
         let mut shared = self.shared.lock();
         if finished.has_anonymous {
-            return Err(CommandFailure::Line(
-                "--offsets: a transaction has no GTID, by which a later run would go on; gtid_mode=ON gives them".into(),
-            ));
+            return Err(OffsetsError::NoGtid);
         }
         if !finished.gtids.is_empty() {
             shared.waiting.push_back((bytes, Instant::now(), finished.gtids));
@@ -137,7 +185,11 @@ impl Offsets {
     }
 
     /// Waits until everything was handed over, and notes it.
-    pub(super) fn finish(mut self) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be written, an output that can't be synced.
+    pub fn finish(mut self) -> Result<(), OffsetsError> {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
             // It does nothing that can panic.
@@ -165,25 +217,18 @@ impl SharedOffsets {
             self.is_written = false;
         }
         if !self.is_written {
-            match self
-                .output
-                .sync()
-                .map_err(|error| CommandFailure::of(&"output", error))
-                .and_then(|()| self.write())
-            {
+            match self.output.sync().map_err(OffsetsError::Output).and_then(|()| self.write()) {
                 Ok(()) => self.is_written = true,
-                Err(failure) => {
-                    if let CommandFailure::Line(line) = &failure {
-                        tell_line("ERROR", line);
-                    }
-                    self.failed = Some(failure);
+                Err(error) => {
+                    (self.told)(&error);
+                    self.failed = Some(error);
                 }
             }
         }
     }
 
-    fn write(&self) -> Result<()> {
-        let trouble = |error: &dyn std::fmt::Display| CommandFailure::of(&self.path.display(), error);
+    fn write(&self) -> Result<(), OffsetsError> {
+        let trouble = |error: &dyn fmt::Display| in_file(&self.path, error);
         let content = Content { gtid_set: self.set.to_string().replace('\n', "") };
         let mut text = serde_json::to_vec(&content).map_err(|error| trouble(&error))?;
         text.push(b'\n');
@@ -192,16 +237,20 @@ impl SharedOffsets {
     }
 }
 
-impl Output {
+fn in_file(path: &Path, error: &dyn fmt::Display) -> OffsetsError {
+    OffsetsError::File { path: path.to_owned(), what: error.to_string() }
+}
+
+impl NotedOutput {
     fn of(out: &LineOutput) -> io::Result<Self> {
-        let file = out.file().try_clone()?;
+        let file = out.file.file.try_clone()?;
         let kind = file.metadata()?.file_type();
         let kind = match kind {
             kind if kind.is_file() => OutputKind::File,
             kind if std::os::unix::fs::FileTypeExt::is_fifo(&kind) => OutputKind::Pipe,
             _ => OutputKind::Other,
         };
-        Ok(Output { file, kind, written: out.written() })
+        Ok(NotedOutput { file, kind, written: Arc::clone(&out.file.written) })
     }
 
     /// How many of the bytes the reader has taken.
