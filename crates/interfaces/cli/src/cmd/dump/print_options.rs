@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use binlogz_print::EventSelection;
-use binlogz_print::mysqlbinlog::{Base64Output as Printed, PrintOptions};
+use binlogz_print::mysqlbinlog::PrintOptions;
 
-use super::options::{Base64Choice, DumpSettings};
+use super::options::DumpSettings;
 
 /// The number of bits of server ids; `--server-id-bits` may give fewer.
 const SERVER_ID_BITS: u64 = 32;
@@ -17,11 +17,7 @@ pub(super) fn print_options(options: &DumpSettings) -> PrintOptions {
         bits => (1 << bits) - 1,
     };
     PrintOptions {
-        base64_output: match options.base64_output {
-            Base64Choice::Auto => Printed::Auto,
-            Base64Choice::Never => Printed::Never,
-            Base64Choice::DecodeRows => Printed::DecodeRows,
-        },
+        base64_output: options.base64_output,
         verbose: options.verbose,
         short_form: options.short_form,
         hexdump: options.hexdump,

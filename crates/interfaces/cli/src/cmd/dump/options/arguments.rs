@@ -93,7 +93,7 @@ fn read_files(files: &OptionFiles, getopt: &mut Getopt<'_>) -> Result<Defaults, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Base64Choice, DumpFormat, RemoteSource};
+    use super::super::{DumpFormat, RemoteSource};
     use super::*;
 
     fn parsed(arguments: &[&str]) -> ParsedArguments {
@@ -145,7 +145,7 @@ mod tests {
             "--jobs=2",
             "x",
         ]);
-        assert_eq!(found.base64_output, Base64Choice::DecodeRows);
+        assert_eq!(found.base64_output, Base64Output::DecodeRows);
         let rewrites: Vec<_> =
             found.rewrite_db.iter().map(|r| (r.from.as_slice(), r.to.as_slice())).collect();
         assert_eq!(rewrites, [(b"a".as_slice(), b"b".as_slice()), (b"b", b"c")]);

@@ -6,12 +6,13 @@ use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 
 use binlogz_change_formats::{BigintUnsigned, Decimals};
+use binlogz_print::mysqlbinlog::Base64Output;
 use binlogz_source::SslMode;
 
 use super::choice::choose;
 use super::definition::{OptionDefinition, OptionKind};
 use super::number::UnsignedLimits;
-use super::{Base64Choice, DumpFormat, DumpSettings, POSITION_MIN, RemoteSource, RewriteDb, TableOption};
+use super::{DumpFormat, DumpSettings, POSITION_MIN, RemoteSource, RewriteDb, TableOption};
 use crate::time::{GivenTime, NoTime};
 
 /// The groups of option files that concern this program.
@@ -20,11 +21,11 @@ pub(super) const GROUPS: [&str; 2] = ["mysqlbinlog", "client"];
 /// The range of `--server-id` and the like.
 const SERVER_ID_OR_NONE: RangeInclusive<i64> = -1..=u32::MAX as i64;
 
-const BASE64_OUTPUTS: [(&str, Base64Choice); 4] = [
-    ("NEVER", Base64Choice::Never),
-    ("AUTO", Base64Choice::Auto),
-    ("UNSPEC", Base64Choice::Auto),
-    ("DECODE-ROWS", Base64Choice::DecodeRows),
+const BASE64_OUTPUTS: [(&str, Base64Output); 4] = [
+    ("NEVER", Base64Output::Never),
+    ("AUTO", Base64Output::Auto),
+    ("UNSPEC", Base64Output::Auto),
+    ("DECODE-ROWS", Base64Output::DecodeRows),
 ];
 const REMOTE_SOURCES: [(&str, RemoteSource); 2] =
     [("BINLOG-DUMP-NON-GTIDS", RemoteSource::NonGtids), ("BINLOG-DUMP-GTIDS", RemoteSource::Gtids)];

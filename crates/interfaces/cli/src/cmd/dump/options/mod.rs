@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
 use binlogz_change_formats::{BigintUnsigned, ChangeFormat, Decimals};
+use binlogz_print::mysqlbinlog::Base64Output;
 
 pub(crate) use self::clap::DumpCommand;
 pub(crate) use arguments::{ArgumentsOutcome, ParsedArguments, parse};
@@ -72,7 +73,7 @@ pub(crate) struct DumpSettings {
     pub(crate) stop_before_gtid: Option<Gtid>,
 
     // What is shown of them.
-    pub(crate) base64_output: Base64Choice,
+    pub(crate) base64_output: Base64Output,
     /// How often `-v` was said.
     pub(crate) verbose: u32,
     pub(crate) short_form: bool,
@@ -152,7 +153,7 @@ impl Default for DumpSettings {
             include_gtids: None,
             exclude_gtids: None,
             stop_before_gtid: None,
-            base64_output: Base64Choice::default(),
+            base64_output: Base64Output::default(),
             verbose: 0,
             short_form: false,
             hexdump: false,
@@ -236,17 +237,6 @@ impl DumpFormat {
             DumpFormat::Canal => Some(ChangeFormat::Canal),
         }
     }
-}
-
-/// `--base64-output`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Base64Choice {
-    /// `AUTO` and `UNSPEC`: where an event can't be shown as SQL.
-    #[default]
-    Auto,
-    Never,
-    /// Never for rows, which are shown as comments with `-v`.
-    DecodeRows,
 }
 
 /// `--rewrite-db=from->to`.
