@@ -70,6 +70,7 @@ use crate::error::Error;
 use crate::read::input::Input;
 use crate::read::{CutEvent, ReadProgress};
 use crate::work::ordered;
+use queued::QueuedBatch;
 use small_payload::PayloadBuffer;
 use source::{EventsJob, LogSource, MemoryPlan};
 use turns::BatchTurns;
@@ -115,6 +116,38 @@ pub fn run<W, R: Send>(
     run_planned(input, workers, MemoryPlan::for_workers(workers), new_worker, work, sink, progress)
 }
 
+/// The result of a job.
+enum WorkDone<R> {
+    Batch { result: R, failed: Option<Error>, bytes_read: u64, unread: UnreadOfBatch },
+    Cut(CutEvent),
+}
+
+/// Changes of a batch that could not be read, and those of its log, which are asked for in the order of the log.
+struct UnreadOfBatch {
+    batch: UnreadChanges,
+    log: Arc<InputLog>,
+}
+
+impl UnreadOfBatch {
+    fn add_to(self, all: &mut UnreadChanges) {
+        all.add(self.batch);
+        all.add(self.log.unread.take());
+    }
+}
+
+/// Does the work on a batch.
+fn worked<R, E>(
+    batch: Box<QueuedBatch>,
+    payloads: &mut PayloadBuffer,
+    work: impl FnOnce(&mut EventBatch<'_>) -> Result<R, E>,
+) -> Result<WorkDone<R>, E> {
+    let mut events = EventBatch::new(&batch, payloads);
+    let result = work(&mut events)?;
+    let failed = events.into_failed();
+    let unread = UnreadOfBatch { batch: batch.unread.take(), log: batch.log };
+    Ok(WorkDone::Batch { result, failed, bytes_read: batch.bytes_read, unread })
+}
+
 fn run_planned<W, R: Send>(
     mut input: Input,
     workers: usize,
@@ -124,10 +157,6 @@ fn run_planned<W, R: Send>(
     mut sink: impl FnMut(R) -> Result<(), Error>,
     progress: ReadProgress<'_>,
 ) -> Result<RunSummary, Error> {
-    enum WorkDone<R> {
-        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<InputLog>, unread: UnreadChanges },
-        Cut(CutEvent),
-    }
     let stop = input.stop();
     let mut source = LogSource::new(input, plan);
     let mut ran = RunSummary::default();
@@ -139,24 +168,15 @@ fn run_planned<W, R: Send>(
         |(worker, payloads), job| {
             Ok(match job {
                 EventsJob::Cut(cut) => WorkDone::Cut(cut),
-                EventsJob::Batch(batch) => {
-                    let mut events = EventBatch::new(&batch, payloads);
-                    let result = work(worker, &mut events)?;
-                    let failed = events.into_failed();
-                    let bytes_read = batch.bytes_read;
-                    let log = batch.log;
-                    let unread = batch.unread.take();
-                    WorkDone::Batch { result, failed, bytes_read, log, unread }
-                }
+                EventsJob::Batch(batch) => worked(batch, payloads, |events| work(worker, events))?,
             })
         },
         |done| {
             match done {
                 WorkDone::Cut(cut) => ran.read.cut = Some(cut),
-                WorkDone::Batch { result, failed, bytes_read, log, unread } => {
+                WorkDone::Batch { result, failed, bytes_read, unread } => {
                     sink(result)?;
-                    ran.unread.add(unread);
-                    ran.unread.add(log.unread.take());
+                    unread.add_to(&mut ran.unread);
                     if let Some(error) = failed {
                         return Err(error);
                     }
@@ -200,10 +220,6 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
     work: impl Fn(&mut W, BatchTurn<S>, &mut EventBatch<'_>) -> Result<R, E> + Sync,
     mut sink: impl FnMut(R) -> Result<ControlFlow<()>, E>,
 ) -> Result<TurnsSummary<S>, E> {
-    enum WorkDone<R> {
-        Batch { result: R, failed: Option<Error>, bytes_read: u64, log: Arc<InputLog>, unread: UnreadChanges },
-        Cut(CutEvent),
-    }
     enum End<E> {
         Asked,
         Unreadable(Error),
@@ -234,23 +250,16 @@ pub fn run_in_turns<S: Send, W, R: Send, E: Send + From<Error>>(
                     WorkDone::Cut(cut)
                 }
                 EventsJob::Batch(batch) => {
-                    let mut events = EventBatch::new(&batch, payloads);
-                    let result = work(worker, turn, &mut events).map_err(End::Error)?;
-                    let failed = events.into_failed();
-                    let bytes_read = batch.bytes_read;
-                    let log = batch.log;
-                    let unread = batch.unread.take();
-                    WorkDone::Batch { result, failed, bytes_read, log, unread }
+                    worked(batch, payloads, |events| work(worker, turn, events)).map_err(End::Error)?
                 }
             })
         },
         |done| {
             match done {
                 WorkDone::Cut(cut) => read.cut = Some(cut),
-                WorkDone::Batch { result, failed, bytes_read, log, unread: of_batch } => {
+                WorkDone::Batch { result, failed, bytes_read, unread: of_batch } => {
                     let goes_on = sink(result).map_err(End::Error)?.is_continue();
-                    unread.add(of_batch);
-                    unread.add(log.unread.take());
+                    of_batch.add_to(&mut unread);
                     if let Some(error) = failed.filter(|_| goes_on) {
                         return Err(End::Unreadable(error));
                     }
