@@ -230,8 +230,7 @@ fn with_flipped(bytes: &[u8], at: usize) -> Vec<u8> {
 
 #[test]
 fn what_was_meant_as_an_address_makes_no_folder() {
-    let folder = Folder::new();
-    folder.sample("plain", FILES[0]);
+    let folder = Folder::with_sample("plain", FILES[0]);
     for (place, meant) in [
         ("s3:/b/x", "s3://b/x"),
         ("S3://b/y", "s3://b/y"),

@@ -47,8 +47,7 @@ fn manifest(folder: &Folder, archive: &str) -> String {
 fn payloads_of_libzstd_1_5_0_are_archived_as_their_transactions_and_come_back() {
     let helper = helper();
     let helper = Some(helper.as_path());
-    let folder = Folder::new();
-    folder.sample("plain", LOG);
+    let folder = Folder::with_sample("plain", LOG);
     std::fs::create_dir(folder.path("made")).unwrap();
     let make = ["compress", "--as", "mysql-8.0.33", "--output", "made/", LOG];
     succeeds(&folder, helper, &make);
@@ -91,8 +90,7 @@ fn payloads_of_libzstd_1_5_0_are_archived_as_their_transactions_and_come_back() 
 #[test]
 fn advice_for_mysql_8_0_33_has_the_sizes_that_it_would_write() {
     let helper = helper();
-    let folder = Folder::new();
-    folder.sample("plain", LOG);
+    let folder = Folder::with_sample("plain", LOG);
     let make = ["compress", "--as", "mysql-8.0.33", "--output", "made.log", LOG];
     succeeds(&folder, Some(&helper), &make);
     let advice = |helper, more: &[&str]| -> Value {
@@ -137,8 +135,7 @@ fn advice_for_mysql_8_0_33_has_the_sizes_that_it_would_write() {
 
 #[test]
 fn a_level_that_the_server_does_not_have_is_refused() {
-    let folder = Folder::new();
-    folder.sample("plain", LOG);
+    let folder = Folder::with_sample("plain", LOG);
     let ran = folder.run(["compress", "--as", "mysql-8.0.33", "--level", "5", "--output", "made/", LOG]);
     let expected = "binlogz: --level is 5, but mysql-8.0.33 always compresses at level 3\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(2), expected));

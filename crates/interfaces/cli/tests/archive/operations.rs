@@ -124,8 +124,7 @@ fn logs_of_different_names_are_packed_in_the_order_given_and_small_together() {
 
 #[test]
 fn damage_is_named_with_its_transactions() {
-    let folder = Folder::new();
-    folder.sample("plain", FILES[0]);
+    let folder = Folder::with_sample("plain", FILES[0]);
     folder.run(["archive", "create", "--to", "arc", FILES[0]]);
     assert_eq!(folder.run(["archive", "check", "arc"]).code, Some(0));
     let object = folder.segment("arc");
@@ -201,8 +200,7 @@ fn a_restored_log_keeps_its_mode_and_is_never_for_everybody() {
 
 #[test]
 fn a_log_that_a_servers_index_lists_is_not_replaced() {
-    let folder = Folder::new();
-    folder.sample("plain", FILES[0]);
+    let folder = Folder::with_sample("plain", FILES[0]);
     folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
     folder.put("back/binlog.index", format!("./{}\n", FILES[0]));
     folder.put(&format!("back/{}", FILES[0]), "the server's");
@@ -325,8 +323,7 @@ fn machines_are_told_in_json() {
 
 #[test]
 fn what_is_asked_for_and_not_there_is_told_before_anything_is_written() {
-    let folder = Folder::new();
-    folder.sample("plain", FILES[0]);
+    let folder = Folder::with_sample("plain", FILES[0]);
     folder.run(["archive", "create", "--to", "arc", FILES[0]]).is_done();
     let absent = "00000000-0000-0000-0000-000000000001:7-9";
     let one = "00000000-0000-0000-0000-000000000001:7";

@@ -9,9 +9,7 @@ use serde_json::Value;
 const LOG: &str = "binlog.000009";
 
 fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.sample("compressed", LOG);
-    folder
+    Folder::with_sample("compressed", LOG)
 }
 
 fn document(ran: &Ran) -> Value {

@@ -10,9 +10,7 @@ use serde_json::Value;
 const LOG: &str = "binlog.000009";
 
 fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.sample("compressed", LOG);
-    folder
+    Folder::with_sample("compressed", LOG)
 }
 
 /// The values of the bars of the chart with this title.

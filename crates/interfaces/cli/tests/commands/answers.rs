@@ -401,8 +401,7 @@ fn names_that_occur_nowhere_are_errors() {
 /// `undo` and `redo` would change everything if a request that isn't met were ignored.
 #[test]
 fn undo_and_redo_do_nothing_where_a_request_is_not_met() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000005");
+    let folder = Folder::with_sample("compressed", "binlog.000005");
     let size = fs::metadata(folder.path("binlog.000005")).unwrap().len();
     let columns = "(id INT PRIMARY KEY, k INT, c CHAR(120), pad CHAR(60))";
     let table = |number: usize| format!("CREATE TABLE sbtest{number} {columns};\n");

@@ -183,8 +183,7 @@ fn damaged_payloads() {
 
 #[test]
 fn a_bad_file_among_good_ones() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     folder.put("bad", b"not a log");
     folder.sample("plain", "binlog.000009");
     fs::create_dir(folder.path("out")).unwrap();
@@ -210,8 +209,7 @@ fn a_bad_file_among_good_ones() {
 
 #[test]
 fn the_positions_of_a_log_that_fails_are_taken_back() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let mut log = sample("plain", "binlog.000005");
     let end = log.len();
     log[end - 10] ^= 1;
@@ -227,8 +225,7 @@ fn the_positions_of_a_log_that_fails_are_taken_back() {
 
 #[test]
 fn bad_usage() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let before = folder.names();
     for (args, line) in [
         (&["compress", "binlog.000009"][..], "binlogz: the following required arguments were not provided:"),

@@ -15,8 +15,7 @@ fn demo(folder: &Folder, files: &[&str]) -> Ran {
 
 #[test]
 fn what_lies_beside_the_logs_is_skipped_with_a_line() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     folder.put("binlog.index", "./binlog.000009\n");
     folder.put("binlog.000010.gz", b"\x1f\x8b\x08\0\0");
     folder.put("binlog.000011", b"");

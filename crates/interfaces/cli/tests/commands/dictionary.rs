@@ -17,8 +17,7 @@ fn under_each_name(folder: &Folder, command: &[&str], names: &[&str]) -> Vec<Ran
 
 #[test]
 fn every_name_of_an_option_means_the_same() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000005");
+    let folder = Folder::with_sample("compressed", "binlog.000005");
     folder.run(["archive", "create", "--to", "kept", "binlog.000005"]).is_done();
     let until = ["--stop-datetime", "--until-datetime"];
     let gtids = ["--gtids", "--include-gtids"];
@@ -54,8 +53,7 @@ fn every_name_of_an_option_means_the_same() {
 
 #[test]
 fn results_go_where_either_name_says() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     for (name, to) in [("--output", "one"), ("--to", "other")] {
         folder.run(["compress", name, to, "binlog.000009"]);
     }
@@ -70,8 +68,7 @@ fn results_go_where_either_name_says() {
 
 #[test]
 fn operations_are_named_in_any_case() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000005");
+    let folder = Folder::with_sample("compressed", "binlog.000005");
     let of =
         |operation: &str| folder.run(["rows", "sbtest.sbtest1", "--operation", operation, "binlog.000005"]);
     let expected = of("delete");
@@ -85,8 +82,7 @@ fn operations_are_named_in_any_case() {
 
 #[test]
 fn an_error_names_the_formats() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let ran = folder.run(["dump", "--no-defaults", "--format=xml", "binlog.000009"]);
     let said =
         "Unknown option to format: xml\nAlternatives are: 'sql','jsonl','debezium','maxwell','canal','text'";

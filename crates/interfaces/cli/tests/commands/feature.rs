@@ -49,8 +49,7 @@ Expanded
 
 #[test]
 fn decompress_is_expand_and_a_file_is_an_output() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000009");
+    let folder = Folder::with_sample("compressed", "binlog.000009");
     let ran = folder.run(["decompress", "-o", "plain", "binlog.000009"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(folder.read("plain").len(), 7357);
@@ -58,8 +57,7 @@ fn decompress_is_expand_and_a_file_is_an_output() {
 
 #[test]
 fn the_report_is_json_for_machines() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     folder.run(["compress", "--format", "json", "--output", "small", "binlog.000009", "--level=19"]).is(
         0,
         r#"{
@@ -104,8 +102,7 @@ fn the_report_is_json_for_machines() {
 
 #[test]
 fn the_level_has_an_effect_and_recompress_changes_it() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000002");
+    let folder = Folder::with_sample("plain", "binlog.000002");
     let mut sizes = Vec::new();
     for level in ["1", "3", "9", "19", "22"] {
         let output = format!("level{level}");
@@ -139,8 +136,7 @@ fn the_level_has_an_effect_and_recompress_changes_it() {
 
 #[test]
 fn any_number_of_jobs_gives_the_same_bytes() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000001");
+    let folder = Folder::with_sample("plain", "binlog.000001");
     for jobs in ["1", "2", "7"] {
         let ran = folder.run(["compress", "--jobs", jobs, "--output", jobs, "binlog.000001"]);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -150,8 +146,7 @@ fn any_number_of_jobs_gives_the_same_bytes() {
 
 #[test]
 fn positions_map_old_places_to_new_ones() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     folder.sample("plain", "binlog.000009");
     fs::create_dir(folder.path("small")).unwrap();
     let ran = folder.run([
@@ -191,8 +186,7 @@ fn positions_map_old_places_to_new_ones() {
 
 #[test]
 fn an_output_has_the_permissions_and_the_time_of_its_input() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
     let file = fs::File::options().write(true).open(folder.path("binlog.000009")).unwrap();
     file.set_modified(time).unwrap();
@@ -238,8 +232,7 @@ fn what_holds_rows_is_not_for_everybody() {
 
 #[test]
 fn verify_tells_what_it_checked() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000009");
+    let folder = Folder::with_sample("compressed", "binlog.000009");
     folder.put("relay.000012", fs::read(corpus::path("relay.000012")).unwrap());
     folder.run(["verify", "binlog.000009", "relay.000012"]).is(
         0,
@@ -279,8 +272,7 @@ Verified
 
 #[test]
 fn events_are_listed_as_a_table() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000009");
+    let folder = Folder::with_sample("compressed", "binlog.000009");
     folder.run(["events", "--wide", "--from", "413", "--limit", "4", "binlog.000009"]).is(
         0,
         "  Log_name              Pos  Event_type              Server_id  End_log_pos  Info
@@ -412,8 +404,7 @@ Verified
 
 #[test]
 fn same_logs_are_the_same_and_others_differ_at_their_first_event() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000004");
+    let folder = Folder::with_sample("plain", "binlog.000004");
     folder.sample("plain", "binlog.000005");
     fs::create_dir(folder.path("small")).unwrap();
     folder.run(["compress", "--output", "small", "binlog.000004", "binlog.000005"]);

@@ -9,8 +9,7 @@ use crate::common::{Folder, Ran};
 const LOGS: [&str; 2] = ["binlog.000006", "binlog.000007"];
 
 fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.sample("plain", LOGS[0]);
+    let folder = Folder::with_sample("plain", LOGS[0]);
     folder.sample("plain", LOGS[1]);
     folder
 }

@@ -34,8 +34,7 @@ fn every_signal_that_ends_a_run() {
 
 #[test]
 fn a_restore_that_is_interrupted_leaves_nothing() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000004");
+    let folder = Folder::with_sample("plain", "binlog.000004");
     folder.run(["archive", "create", "--to", "arc", "binlog.000004"]).is_done();
     // It waits until something is written there, which never happens.
     let segment = folder.segment("arc");
@@ -64,8 +63,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 fn a_file_has_its_name_only_once_it_is_synced() {
     const EIO: i32 = 5;
     let Some(shim) = FaultShim::require() else { return };
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     std::fs::create_dir(folder.path("out")).unwrap();
     let mut faults = shim.faults(&folder.path("faults"), 1).unwrap();
     let in_out = |fault| [FaultRule::new(Call::Sync, fault).below(&folder.path("out"))];

@@ -32,8 +32,7 @@ fn an_empty_file_is_empty() {
 
 #[test]
 fn numbers_of_threads_begin_at_one() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     for (command, option) in [
         (&["compress", "--output", "small"][..], "--jobs"),
         (&["verify"], "--jobs"),
@@ -90,8 +89,7 @@ fn advise_and_doctor_take_a_server_in_the_same_ways() {
 
 #[test]
 fn a_table_that_is_not_there_names_its_likely_neighbours() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000004");
+    let folder = Folder::with_sample("plain", "binlog.000004");
     let said = "binlogz: warning: sbtest.sbtset1: no such table is in these logs; there are sbtest.sbtest1, sbtest.sbtest2 and \
                 sbtest.sbtest3\n";
     let asked = "sbtest.sbtset1";
@@ -113,8 +111,7 @@ fn a_table_that_is_not_there_names_its_likely_neighbours() {
 
 #[test]
 fn an_address_is_named_once() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let schema = format!("mysql://x@{closed}");
     for command in [
@@ -140,8 +137,7 @@ fn an_address_is_named_once() {
 
 #[test]
 fn an_archive_that_ends_too_early_says_where_it_ends() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     secret(&folder, "password");
     folder.run(["archive", "create", "--to", "kept", "binlog.000009"]).is_done();
     let list = folder.run(["archive", "list", "kept"]).text().to_owned();
@@ -182,8 +178,7 @@ fn relay_init_says_what_comes_next() {
 
 #[test]
 fn restore_says_what_it_wrote() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     folder.run(["archive", "create", "--to", "kept", "binlog.000009"]).is_done();
     folder.run(["archive", "restore", "--to", "back", "kept"]).is(
         0,
@@ -406,8 +401,7 @@ fn what_a_restore_needs_is_asked_for_before_any_server() {
 
 #[test]
 fn dump_says_which_of_its_options_writes_a_file() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let hint = "HINT: dump has mysqlbinlog's options: --output=FILE (--result-file, -r) writes to a file, -o is --offset=N";
     for (option, code) in [("-oout.sql", 9), ("--nonsense", 2)] {
         let ran = folder.run(["dump", option, "binlog.000009"]);

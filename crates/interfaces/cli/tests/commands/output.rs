@@ -11,8 +11,7 @@ use crate::common::{Folder, Ran, sample};
 
 /// A folder with `binlog.000009` and another file in its output's place.
 fn occupied() -> Folder {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     folder.put("small", "precious");
     folder
 }
@@ -54,8 +53,7 @@ fn nothing_is_replaced_that_came_while_the_log_was_done() {
 
 #[test]
 fn a_link_that_leads_nowhere_is_something_too() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     symlink("nowhere", folder.path("link")).unwrap();
     folder
         .run(["compress", "--output", "link", "binlog.000009"])
@@ -87,8 +85,7 @@ fn an_input_is_never_written_over() {
 
 #[test]
 fn a_servers_own_log_is_never_replaced() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     folder.put("data/binlog.000009", "live");
     folder.put("data/other", "not listed");
     folder.put("data/binlog.index", "./binlog.000008\n./binlog.000009\n");
@@ -107,8 +104,7 @@ fn a_servers_own_log_is_never_replaced() {
 
 #[test]
 fn places_that_can_not_be() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     folder.sample("plain", "binlog.000009");
     folder.put("copy/binlog.000009", "x");
     fs::create_dir(folder.path("out")).unwrap();
@@ -148,8 +144,7 @@ fn places_that_can_not_be() {
 
 #[test]
 fn devices_are_written_as_they_are() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     let ran = folder.run(["compress", "--output", "/dev/null", "binlog.000005"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(ran.text().contains("114.0 KiB"), "{}", ran.text());
@@ -158,8 +153,7 @@ fn devices_are_written_as_they_are() {
 
 #[test]
 fn a_full_disk() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     folder
         .run(["compress", "--output", "/dev/full", "binlog.000005"])
         .fails("/dev/full: write: No space left on device (os error 28)");
@@ -183,8 +177,7 @@ fn a_full_disk() {
 
 #[test]
 fn a_file_beyond_the_size_limit_of_the_user() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000005");
+    let folder = Folder::with_sample("plain", "binlog.000005");
     let binlogz = env!("CARGO_BIN_EXE_binlogz");
     // 8 blocks of 512 bytes or a kilobyte: less than the 116 kB that are to be written. The signal that comes
     // with it is ignored, so that a write fails as on a full disk.

@@ -153,8 +153,7 @@ fn damage_ends_a_run_whose_input_never_ends() {
 
 #[test]
 fn a_difference_ends_a_comparison_whose_input_never_ends() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let mut child = folder.spawn(["verify", "--same", "binlog.000009", "--", "-"]);
     // A little more than is told at a time.
     let input = feed_and_wait(&mut child, logs(7));
@@ -164,8 +163,7 @@ fn a_difference_ends_a_comparison_whose_input_never_ends() {
 
 #[test]
 fn closed_standard_streams() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     let binlogz = env!("CARGO_BIN_EXE_binlogz");
     for (script, code) in
         [("compress --output a binlog.000009 >&- 2>&-", 0), ("verify - <&-", 2), ("verify nothing 2>&-", 2)]

@@ -8,9 +8,7 @@ use crate::common::Folder;
 const LOG: &str = "binlog.000009";
 
 fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.sample("compressed", LOG);
-    folder
+    Folder::with_sample("compressed", LOG)
 }
 
 #[test]

@@ -130,8 +130,7 @@ fn printed(folder: &Folder, options: &[&str]) -> Vec<String> {
 
 #[test]
 fn printed_times_are_taken_as_they_are() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000005");
+    let folder = Folder::with_sample("compressed", "binlog.000005");
     let all = printed(&folder, &[]);
     let (first, middle) = (&all[0], &all[all.len() / 2]);
     assert!(first < middle && middle.ends_with(" CET") && middle.contains('.'), "{middle}");
@@ -174,8 +173,7 @@ fn printed_times_are_taken_as_they_are() {
 
 #[test]
 fn plain_seconds_of_an_archive_are_no_date() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000009");
+    let folder = Folder::with_sample("plain", "binlog.000009");
     folder.run(["archive", "create", "--to", "kept", "binlog.000009"]).is_done();
     folder.run(["archive", "cat", "--start-datetime", "0", "kept"]).is_done();
     let refused = folder.run(["archive", "cat", "--start-datetime", "2601021030", "kept"]);

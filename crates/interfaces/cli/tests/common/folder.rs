@@ -24,6 +24,13 @@ impl Folder {
         Folder { dir: tempfile::tempdir().unwrap() }
     }
 
+    /// A folder with one sample, such as `binlog.000004`.
+    pub(crate) fn with_sample(folder: &str, name: &str) -> Folder {
+        let with = Folder::new();
+        with.sample(folder, name);
+        with
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }

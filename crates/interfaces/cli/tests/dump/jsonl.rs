@@ -315,8 +315,7 @@ fn plain_and_compressed_logs_have_the_same_rows() {
 
 #[test]
 fn each_line_knows_its_transaction() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000009");
+    let folder = Folder::with_sample("compressed", "binlog.000009");
     let lines = lines(&folder, &["binlog.000009"]);
     let mut gtids = BTreeSet::new();
     for line in &lines {
@@ -350,8 +349,7 @@ fn each_line_knows_its_transaction() {
 
 #[test]
 fn what_is_asked_for_is_shown() {
-    let folder = Folder::new();
-    folder.sample("compressed", "binlog.000009");
+    let folder = Folder::with_sample("compressed", "binlog.000009");
     let all = lines(&folder, &["binlog.000009"]);
     let gtid_of = |line: &Value| line["transaction"]["gtid"].as_str().map(str::to_owned);
     let gtids: Vec<_> = all.iter().filter(|line| line["type"] == "gtid").filter_map(gtid_of).collect();
@@ -517,8 +515,7 @@ fn named(lines: Vec<Value>, maps: &BTreeMap<String, Vec<Value>>) -> Vec<Value> {
 /// Events before the transaction are not read, and each line still knows its own.
 #[test]
 fn lines_from_a_position_on_are_those_of_the_whole_log() {
-    let folder = Folder::new();
-    folder.sample("plain", "binlog.000007");
+    let folder = Folder::with_sample("plain", "binlog.000007");
     let all = lines(&folder, &["binlog.000007"]);
     let maps = all.iter().filter_map(|line| {
         let columns = line["columns"].as_array()?.iter().map(|column| column["name"].clone());
