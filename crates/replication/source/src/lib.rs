@@ -1,7 +1,7 @@
 //! Connects to MySQL servers and receives their binary logs: sockets, TLS, time-outs, option files.
 //!
 //! * [`ConnectOptions`] says where a server is and how to log in, in the mysql client's own options;
-//!   [`option_files`] reads them where MySQL's programs keep them;
+//!   [`option_files`] reads them where MySQL's programs keep them, [`secret`] passwords that a configuration names;
 //! * [`Connection`] asks a server small things; [`AnswerFields`] reads an answer as what was asked for, or says that it can't be;
 //! * [`RemoteLog`] receives a binary log, event by event or in pieces;
 //! * [`RemoteFiles`] returns the same as the server's files, each of them a [`std::io::Read`].
@@ -18,6 +18,7 @@ pub mod option_files;
 mod password_prompt;
 mod remote_files;
 mod remote_log;
+pub mod secret;
 mod socket;
 mod tls;
 

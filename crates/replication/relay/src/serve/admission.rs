@@ -58,7 +58,7 @@ impl Default for Limits {
 impl Limits {
     /// These limits, lowered to as many clients as this many descriptors allow, with this many sources.
     #[must_use]
-    pub fn within(self, descriptors: u64, sources: usize) -> Limits {
+    pub(super) fn within(self, descriptors: u64, sources: usize) -> Limits {
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
         if self.descriptors(sources) <= descriptors {
             return self;
@@ -72,7 +72,7 @@ impl Limits {
     }
 
     /// How many descriptors the process needs for these limits and this many sources.
-    pub fn descriptors(&self, sources: usize) -> usize {
+    pub(super) fn descriptors(&self, sources: usize) -> usize {
         let logging_in = self.logging_in_max.saturating_mul(DESCRIPTORS_LOGGING_IN);
         let logged_in = self.connections_max.saturating_mul(DESCRIPTORS_LOGGED_IN);
         logging_in.saturating_add(logged_in).saturating_add(reserved(sources))

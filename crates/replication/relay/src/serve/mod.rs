@@ -7,7 +7,7 @@
 //! * `door` is what all clients pass, `listeners` where they arrive, `routes` says which source each reads;
 //! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log; `clients` can be sent away, and
 //!   `departures` notices when they leave by themselves;
-//! * `admission` limits the number of clients, `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
+//! * `admission` limits the number of clients, `descriptors` to as many as the process may have files open for; `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
 //!   it needs;
 //! * `upstream` is a client's own connection to the source, for statements that the relay does not answer; `answer_scan`
 //!   finds places in the source's log in the source's answers;
@@ -23,6 +23,7 @@ mod answer_scan;
 pub(crate) mod client_form;
 pub(crate) mod clients;
 pub(crate) mod departures;
+mod descriptors;
 pub(crate) mod door;
 mod fitting;
 pub(crate) mod last_served;

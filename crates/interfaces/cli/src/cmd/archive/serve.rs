@@ -10,7 +10,7 @@ use clap::Args;
 use crate::Exit;
 use crate::cmd::closed_logs::{self, DiskArgs, StopArgs};
 use crate::cmd::relay::listener_tls::ListenerTlsArgs;
-use crate::cmd::relay::{FormName, descriptors, secret};
+use crate::cmd::relay::{FormName, secret};
 use crate::failure::{CommandFailure, Result, say};
 use crate::keyring::KeyringArg;
 use crate::log::{self, LogFormat, LogSettings};
@@ -84,7 +84,7 @@ impl Serve {
             },
             directory: folder.path().to_owned(),
             accounts: vec![AccountOptions::new(self.user.clone(), password)],
-            limits: descriptors::limit(Limits::default(), 1),
+            limits: Limits::default().limited_by_descriptors(1),
             listen: self.listen,
             listen_tls: self.tls.tls(),
             require_tls: self.require_tls,

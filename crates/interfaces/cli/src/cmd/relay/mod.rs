@@ -5,7 +5,6 @@
 
 mod check_config;
 mod config;
-pub(in crate::cmd) mod descriptors;
 mod doctor;
 mod http;
 mod init;
@@ -14,11 +13,11 @@ mod orders;
 mod reload;
 mod resolve;
 mod run;
-pub(in crate::cmd) mod secret;
 mod status;
 mod tried;
 
 use binlogz_relay::{Form, FormPolicy};
+pub(in crate::cmd) use binlogz_source::secret;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Deserialize;
 

@@ -18,7 +18,6 @@ use binlogz_relay::{Relay, ReloadResult};
 use parking_lot::Mutex;
 
 use super::config::Config;
-use super::descriptors;
 use crate::failure::CommandFailure;
 use crate::{interrupt, log};
 
@@ -103,7 +102,7 @@ fn reload(
     let log = config.log.settings().map_err(line)?;
     let mut options = config.resolve().map_err(line)?;
     // Its message was printed at the start.
-    options.limits = descriptors::within(options.limits, options.sources.len());
+    options.limits = options.limits.within_descriptors(options.sources.len());
     let mut reloaded = relay.reload(options).map_err(|error| error.to_string())?;
     let mut known = known.lock();
     let is_other_level = known.levels != log.levels;

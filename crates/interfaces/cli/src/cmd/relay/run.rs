@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::config::{Config, Http, Listen, Log, RateLimits, Source, Sources, Store};
 use super::listener_tls::ListenerTlsArgs;
-use super::{FormName, StoreName, descriptors, orders};
+use super::{FormName, StoreName, orders};
 use crate::Exit;
 use crate::failure::Result;
 use crate::{log, memory};
@@ -111,7 +111,7 @@ impl RelayRun {
         let settings = config.log.settings()?;
         let levels = log::install(&settings)?;
         let mut options = config.resolve()?;
-        options.limits = descriptors::limit(options.limits, options.sources.len());
+        options.limits = options.limits.limited_by_descriptors(options.sources.len());
         let directory = options.directory.clone();
         let running = match Relay::start(options) {
             Ok(running) => running,

@@ -1,11 +1,12 @@
-//! Passwords: from a file that others can't read, or from the environment; never from the configuration itself.
+//! Passwords of a program's configuration: from a file that others can't read, or from the environment; never from the configuration
+//! itself.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use binlogz_source::Password;
+use crate::Password;
 
 /// More than any password.
 const SIZE_MAX: u64 = 4096;
@@ -17,10 +18,7 @@ const OTHERS: u32 = 0o006;
 /// # Errors
 ///
 /// The problem, without the password.
-pub(in crate::cmd) fn password(
-    file: Option<&Path>,
-    variable: Option<&str>,
-) -> Result<Option<Password>, String> {
+pub fn password(file: Option<&Path>, variable: Option<&str>) -> Result<Option<Password>, String> {
     let password = match (file, variable) {
         (None, None) => return Ok(None),
         (Some(_), Some(_)) => return Err("password_file and password_env: expected one of them".into()),
