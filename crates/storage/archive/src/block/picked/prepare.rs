@@ -107,67 +107,20 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     if types.len() != count {
         return Err(Error::damaged("block", format!("{} event types", types.len()), "one for each event"));
     }
-    let of_type = |event_type: EventType, slot: usize| StreamColumn::new(usize::from(event_type.0), slot);
-    let mut rows_types = BTreeMap::new();
-    for event_type in types.iter().copied().collect::<BTreeSet<_>>() {
-        let Ok(code) = u8::try_from(event_type) else { continue };
-        let event_type = EventType(code);
-        if is_met(event_type) {
-            // Read event by event.
-            return Ok(PreparedBlock::Whole(maps));
-        }
-        if event_type != EventType::TABLE_MAP && !event_type.is_rows() {
-            continue;
-        }
-        let known = streams.numbers(of_type(event_type, KNOWN))?;
-        let Some(kind) = kind_of(event_type).filter(|_| known.iter().all(|&known| known == 1)) else {
-            if event_type == EventType::TABLE_MAP && known.iter().all(|&known| known == 1) {
-                continue;
-            }
-            return Ok(PreparedBlock::Whole(maps));
-        };
-        let ids = NumberStream(streams.numbers(of_type(event_type, BODY))?, 0);
-        let first = streams.strings(of_type(event_type, BODY + 5))?;
-        let second = streams.strings(of_type(event_type, BODY + 6))?;
-        rows_types.insert(event_type, (kind, ids, TextStream(first, 0), TextStream(second, 0)));
-    }
-    let mut map_ids = NumberStream(streams.numbers(of_type(EventType::TABLE_MAP, BODY))?, 0);
-    let mut map_bodies = TextStream(streams.strings(of_type(EventType::TABLE_MAP, BODY + 1))?, 0);
+    let Some(mut rows_types) = rows_streams(&mut streams, &types)? else {
+        return Ok(PreparedBlock::Whole(maps));
+    };
     let mut maps_seen = Maps::default();
     for map in &maps {
         if let Some((id, rest)) = map.split_at_checked(6) {
             maps_seen.note(number_of(id, ByteOrder::Low), rest, pick)?;
         }
     }
-    let mut steps = Vec::new();
-    let mut patterns = Vec::<Pattern>::new();
-    // The last pattern of each table and kind.
-    let mut latest: BTreeMap<(usize, EventType), usize> = BTreeMap::new();
-    let mut last_id = 0i64;
-    for (event, event_type) in types.iter().enumerate() {
-        let Some(event_type) = u8::try_from(*event_type).ok().map(EventType) else { continue };
-        if event_type == EventType::TABLE_MAP {
-            last_id = map_ids.next()?.wrapping_add(last_id);
-            maps_seen.note(last_id, map_bodies.next()?, pick)?;
-        } else if let Some((kind, ids, first, second)) = rows_types.get_mut(&event_type) {
-            last_id = ids.next()?.wrapping_add(last_id);
-            let table = maps_seen.ids.get(&last_id).and_then(|number| maps_seen.picked.get(number));
-            let two = matches!(kind, RowsKind::Update | RowsKind::PartialUpdate);
-            let bitmaps = [first.next()?, if two { second.next()? } else { &[] }];
-            let Some(&table) = table else { continue };
-            let is_same =
-                |number: &&usize| patterns.get(**number).is_some_and(|known| known.bitmaps == bitmaps);
-            let number = match latest.get(&(table, event_type)).filter(is_same) {
-                Some(&number) => number,
-                None => {
-                    latest.insert((table, event_type), patterns.len());
-                    patterns.push(Pattern { table, kind: *kind, bitmaps: bitmaps.map(<[u8]>::to_vec) });
-                    patterns.len() - 1
-                }
-            };
-            steps.push(RowsStep { event, pattern: number });
-        }
-    }
+    let map_ids = NumberStream(streams.numbers(stream_of(EventType::TABLE_MAP, BODY))?, 0);
+    let map_bodies = TextStream(streams.strings(stream_of(EventType::TABLE_MAP, BODY + 1))?, 0);
+    let mut rows_steps = RowsSteps::default();
+    rows_steps.take(&types, &mut rows_types, (map_ids, map_bodies), &mut maps_seen, pick)?;
+    let RowsSteps { steps, patterns, .. } = rows_steps;
     if maps_seen.is_unfit {
         return Ok(PreparedBlock::Whole(maps));
     }
@@ -181,6 +134,118 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
             TableStreams::take(&mut streams, group, &table, pick.with_before).map(|streams| (table, streams))
         })
         .collect::<Result<Vec<_>>>()?;
+    if memory_of(&tables, &patterns) > memory_max(size) {
+        return Ok(PreparedBlock::Whole(maps));
+    }
+    let with_deleted = pick.with_before;
+    let columns = RowsStreams { patterns, steps, events, tables, with_deleted, maps: in_force, size };
+    Ok(PreparedBlock::Columns(Box::new(columns)))
+}
+
+/// Streams of the rows events of one type.
+struct RowsTypeStreams {
+    kind: RowsKind,
+    ids: NumberStream,
+    /// The columns of the first image, and of the second.
+    bitmaps: [TextStream; 2],
+}
+
+fn stream_of(event_type: EventType, slot: usize) -> StreamColumn {
+    StreamColumn::new(usize::from(event_type.0), slot)
+}
+
+/// Takes the streams of the rows events, by type; `None`: the block has to be read event by event.
+fn rows_streams(
+    streams: &mut SparseStreams<'_>,
+    types: &[i64],
+) -> Result<Option<BTreeMap<EventType, RowsTypeStreams>>> {
+    let mut rows_types = BTreeMap::new();
+    for event_type in types.iter().copied().collect::<BTreeSet<_>>() {
+        let Ok(code) = u8::try_from(event_type) else { continue };
+        let event_type = EventType(code);
+        if is_met(event_type) {
+            return Ok(None);
+        }
+        if event_type != EventType::TABLE_MAP && !event_type.is_rows() {
+            continue;
+        }
+        if streams.numbers(stream_of(event_type, KNOWN))?.iter().any(|&known| known != 1) {
+            return Ok(None);
+        }
+        let Some(kind) = kind_of(event_type) else {
+            if event_type == EventType::TABLE_MAP {
+                continue;
+            }
+            return Ok(None);
+        };
+        let ids = NumberStream(streams.numbers(stream_of(event_type, BODY))?, 0);
+        let first = TextStream(streams.strings(stream_of(event_type, BODY + 5))?, 0);
+        let second = TextStream(streams.strings(stream_of(event_type, BODY + 6))?, 0);
+        rows_types.insert(event_type, RowsTypeStreams { kind, ids, bitmaps: [first, second] });
+    }
+    Ok(Some(rows_types))
+}
+
+/// The rows events of the picked tables, in order.
+#[derive(Default)]
+struct RowsSteps {
+    steps: Vec<RowsStep>,
+    patterns: Vec<Pattern>,
+    /// The last pattern of each table and kind.
+    latest: BTreeMap<(usize, EventType), usize>,
+}
+
+impl RowsSteps {
+    /// Goes through the events of a block; `maps_seen` learns its table maps.
+    fn take(
+        &mut self,
+        types: &[i64],
+        rows_types: &mut BTreeMap<EventType, RowsTypeStreams>,
+        (mut map_ids, mut map_bodies): (NumberStream, TextStream),
+        maps_seen: &mut Maps,
+        pick: &Pick<'_>,
+    ) -> Result<()> {
+        let mut last_id = 0i64;
+        for (event, event_type) in types.iter().enumerate() {
+            let Some(event_type) = u8::try_from(*event_type).ok().map(EventType) else { continue };
+            if event_type == EventType::TABLE_MAP {
+                last_id = map_ids.next()?.wrapping_add(last_id);
+                maps_seen.note(last_id, map_bodies.next()?, pick)?;
+            } else if let Some(RowsTypeStreams { kind, ids, bitmaps: [first, second] }) =
+                rows_types.get_mut(&event_type)
+            {
+                last_id = ids.next()?.wrapping_add(last_id);
+                let table = maps_seen.ids.get(&last_id).and_then(|number| maps_seen.picked.get(number));
+                let two = matches!(kind, RowsKind::Update | RowsKind::PartialUpdate);
+                let bitmaps = [first.next()?, if two { second.next()? } else { &[] }];
+                let Some(&table) = table else { continue };
+                let pattern = self.pattern(event_type, (table, *kind), bitmaps);
+                self.steps.push(RowsStep { event, pattern });
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the pattern of a rows event.
+    fn pattern(
+        &mut self,
+        event_type: EventType,
+        (table, kind): (usize, RowsKind),
+        bitmaps: [&[u8]; 2],
+    ) -> usize {
+        let is_same =
+            |number: &&usize| self.patterns.get(**number).is_some_and(|known| known.bitmaps == bitmaps);
+        if let Some(&number) = self.latest.get(&(table, event_type)).filter(is_same) {
+            return number;
+        }
+        self.latest.insert((table, event_type), self.patterns.len());
+        self.patterns.push(Pattern { table, kind, bitmaps: bitmaps.map(<[u8]>::to_vec) });
+        self.patterns.len() - 1
+    }
+}
+
+/// Bytes that the rows of the tables take while they are gathered.
+fn memory_of(tables: &[(PickedTable, TableStreams)], patterns: &[Pattern]) -> usize {
     let memory = tables.iter().enumerate().map(|(place, (table, streams))| {
         let of_table = patterns.iter().filter(|pattern| pattern.table == place);
         let images = of_table.map(Pattern::images).max().unwrap_or_default();
@@ -188,12 +253,7 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
             .rows()
             .saturating_mul(ROW_MEMORY + images * (table.memory_of_image() + size_of::<NewImages<'_>>()))
     });
-    if memory.fold(0, usize::saturating_add) > memory_max(size) {
-        return Ok(PreparedBlock::Whole(maps));
-    }
-    let with_deleted = pick.with_before;
-    let columns = RowsStreams { patterns, steps, events, tables, with_deleted, maps: in_force, size };
-    Ok(PreparedBlock::Columns(Box::new(columns)))
+    memory.fold(0, usize::saturating_add)
 }
 
 fn kind_of(event_type: EventType) -> Option<RowsKind> {

@@ -19,11 +19,15 @@ use crate::error::{Error, Result};
 pub(crate) struct SparseStreams<'a> {
     /// By group, slot and kind.
     places: HashMap<(usize, usize, u8), ColumnPlace>,
-    alone: Vec<LoneColumn<'a>>,
-    pools: Vec<Pool<'a>>,
-    /// Numbers that were taken: partners are needed again.
-    taken: HashMap<usize, Arc<Vec<i64>>>,
-    taken_pools: HashMap<usize, Arc<Vec<i64>>>,
+    /// Columns that are coded alone.
+    alone: PartneredColumns<'a>,
+    pools: PartneredColumns<'a>,
+    room: UnpackRoom,
+}
+
+/// Room for what is unpacked.
+#[derive(Debug)]
+struct UnpackRoom {
     /// Plain bytes of the block.
     size: usize,
     /// Memory that columns may still take.
@@ -38,18 +42,45 @@ enum ColumnPlace {
     Pool(usize, Range<usize>),
 }
 
-/// A column that is coded alone.
+/// Columns, or pools, of which each may have a partner among those before it.
+#[derive(Debug, Default)]
+struct PartneredColumns<'a> {
+    columns: Vec<PartneredColumn<'a>>,
+    /// Numbers that were taken: partners are needed again.
+    taken: HashMap<usize, Arc<Vec<i64>>>,
+}
+
 #[derive(Debug)]
-struct LoneColumn<'a> {
+struct PartneredColumn<'a> {
     code: Taker<'a>,
     /// Which of the columns before it is its partner.
     partner: Option<usize>,
 }
 
-#[derive(Debug)]
-struct Pool<'a> {
-    code: Taker<'a>,
-    partner: Option<usize>,
+impl<'a> PartneredColumns<'a> {
+    fn code(&self, number: usize) -> Option<Taker<'a>> {
+        self.columns.get(number).map(|column| column.code)
+    }
+
+    fn numbers(&mut self, number: usize, room: &mut UnpackRoom) -> Result<Arc<Vec<i64>>> {
+        if let Some(taken) = self.taken.get(&number) {
+            return Ok(Arc::clone(taken));
+        }
+        // From the column that needs no partner on.
+        let mut chain = vec![number];
+        while let Some(partner) = chain.last().and_then(|last| self.columns.get(*last)?.partner)
+            && !self.taken.contains_key(&partner)
+        {
+            chain.push(partner);
+        }
+        while let Some(next) = chain.pop() {
+            let Some(PartneredColumn { code, partner }) = self.columns.get(next) else { continue };
+            let partner = partner.and_then(|partner| self.taken.get(&partner));
+            let numbers = room.unpack(*code, partner)?;
+            self.taken.insert(next, Arc::new(numbers));
+        }
+        self.taken.get(&number).cloned().ok_or_else(short_pool)
+    }
 }
 
 impl<'a> SparseStreams<'a> {
@@ -57,12 +88,12 @@ impl<'a> SparseStreams<'a> {
     pub(crate) fn find(from: &mut Taker<'a>, size: usize) -> Result<Self> {
         let mut streams = SparseStreams {
             places: HashMap::new(),
-            alone: Vec::new(),
-            pools: Vec::new(),
-            taken: HashMap::new(),
-            taken_pools: HashMap::new(),
-            size,
-            memory: size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL),
+            alone: PartneredColumns::default(),
+            pools: PartneredColumns::default(),
+            room: UnpackRoom {
+                size,
+                memory: size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL),
+            },
         };
         let mut group = 0usize;
         let mut slot_min = 0;
@@ -85,7 +116,7 @@ impl<'a> SparseStreams<'a> {
             }
             slot_min = slot;
             let kind = from.byte()?;
-            let number = streams.alone.len();
+            let number = streams.alone.columns.len();
             let code = *from;
             let mut partner = None;
             match kind {
@@ -100,8 +131,8 @@ impl<'a> SparseStreams<'a> {
                 STRINGS => strings::pass(from, size)?,
                 other => return Err(Error::damaged("column", format!("kind {other}"), "0 or 1")),
             }
-            streams.memory = streams.memory.checked_sub(STREAM_COST).ok_or_else(|| too_much(0))?;
-            streams.alone.push(LoneColumn { code, partner });
+            streams.room.memory = streams.room.memory.checked_sub(STREAM_COST).ok_or_else(|| too_much(0))?;
+            streams.alone.columns.push(PartneredColumn { code, partner });
             streams.put((group, slot, kind), ColumnPlace::Alone(number))?;
         }
         streams.find_pools(from)?;
@@ -112,10 +143,9 @@ impl<'a> SparseStreams<'a> {
         for number in 0..from.at_most(POOLS_MAX, "count of pools")? {
             let slot = from.at_most(SLOTS_MAX as u64, "slot")?;
             let kind = from.byte()?;
-            let members = numbers::unpack(from, &[], GROUPS_MAX.min(self.size))?;
+            let members = numbers::unpack(from, &[], GROUPS_MAX.min(self.room.size))?;
             let counts = numbers::unpack(from, &[], members.len())?;
-            let used = (members.len() + 1) * STREAM_COST;
-            self.memory = self.memory.checked_sub(used).ok_or_else(|| too_much(used))?;
+            self.room.use_up((members.len() + 1) * STREAM_COST)?;
             if counts.len() != members.len() {
                 let found = format!("{} counts", counts.len());
                 return Err(Error::damaged("pool", found, "one for each member"));
@@ -132,7 +162,7 @@ impl<'a> SparseStreams<'a> {
                     }
                     numbers::pass(from)?;
                 }
-                STRINGS => strings::pass(from, self.size)?,
+                STRINGS => strings::pass(from, self.room.size)?,
                 other => return Err(Error::damaged("pool", format!("kind {other}"), "0 or 1")),
             }
             let mut group = 0i64;
@@ -148,7 +178,7 @@ impl<'a> SparseStreams<'a> {
                 self.put((column, slot, kind), ColumnPlace::Pool(number, at..end))?;
                 at = end;
             }
-            self.pools.push(Pool { code, partner });
+            self.pools.columns.push(PartneredColumn { code, partner });
         }
         Ok(())
     }
@@ -167,13 +197,13 @@ impl<'a> SparseStreams<'a> {
         match self.places.get(&(column.group, column.slot, NUMBERS)).cloned() {
             None => Ok(Vec::new()),
             Some(ColumnPlace::Alone(number)) => {
-                let numbers = self.alone(number)?;
+                let numbers = self.alone.numbers(number, &mut self.room)?;
                 // Taken out, unless another column needs it; then it is unpacked again.
-                self.taken.remove(&number);
+                self.alone.taken.remove(&number);
                 Ok(Arc::unwrap_or_clone(numbers))
             }
             Some(ColumnPlace::Pool(number, range)) => {
-                let numbers = self.pool(number)?;
+                let numbers = self.pools.numbers(number, &mut self.room)?;
                 numbers.get(range).map(<[i64]>::to_vec).ok_or_else(short_pool)
             }
         }
@@ -184,73 +214,36 @@ impl<'a> SparseStreams<'a> {
         let place = self.places.get(&(column.group, column.slot, STRINGS)).cloned();
         let code = match &place {
             None => None,
-            Some(ColumnPlace::Alone(number)) => self.alone.get(*number).map(|alone| alone.code),
-            Some(ColumnPlace::Pool(number, _)) => self.pools.get(*number).map(|pool| pool.code),
+            Some(ColumnPlace::Alone(number)) => self.alone.code(*number),
+            Some(ColumnPlace::Pool(number, _)) => self.pools.code(*number),
         };
         let Some(mut code) = code else { return Ok(StringList::new()) };
-        let strings =
-            strings::unpack(&mut code, (self.memory / 8).min(self.size), self.memory.min(self.size))?;
-        self.used(strings.len() * 8 + strings.size())?;
+        let UnpackRoom { size, memory } = self.room;
+        let strings = strings::unpack(&mut code, (memory / 8).min(size), memory.min(size))?;
+        self.room.use_up(strings.len() * 8 + strings.size())?;
         match place {
             Some(ColumnPlace::Pool(_, range)) if range.end > strings.len() => Err(short_pool()),
             Some(ColumnPlace::Pool(_, range)) => Ok(strings.part(range)),
             _ => Ok(strings),
         }
     }
+}
 
-    fn alone(&mut self, number: usize) -> Result<Arc<Vec<i64>>> {
-        if let Some(taken) = self.taken.get(&number) {
-            return Ok(Arc::clone(taken));
-        }
-        // From the column that needs no partner on.
-        let mut chain = vec![number];
-        while let Some(partner) = chain.last().and_then(|last| self.alone.get(*last)?.partner)
-            && !self.taken.contains_key(&partner)
-        {
-            chain.push(partner);
-        }
-        while let Some(next) = chain.pop() {
-            let Some(LoneColumn { code, partner }) = self.alone.get(next) else { continue };
-            let partner = partner.and_then(|partner| self.taken.get(&partner));
-            let numbers = self.unpack(*code, partner.map(Arc::clone))?;
-            self.taken.insert(next, Arc::new(numbers));
-        }
-        self.taken.get(&number).cloned().ok_or_else(short_pool)
-    }
-
-    fn pool(&mut self, number: usize) -> Result<Arc<Vec<i64>>> {
-        if let Some(taken) = self.taken_pools.get(&number) {
-            return Ok(Arc::clone(taken));
-        }
-        let mut chain = vec![number];
-        while let Some(partner) = chain.last().and_then(|last| self.pools.get(*last)?.partner)
-            && !self.taken_pools.contains_key(&partner)
-        {
-            chain.push(partner);
-        }
-        while let Some(next) = chain.pop() {
-            let Some(Pool { code, partner }) = self.pools.get(next) else { continue };
-            let partner = partner.and_then(|partner| self.taken_pools.get(&partner));
-            let numbers = self.unpack(*code, partner.map(Arc::clone))?;
-            self.taken_pools.insert(next, Arc::new(numbers));
-        }
-        self.taken_pools.get(&number).cloned().ok_or_else(short_pool)
-    }
-
-    fn unpack(&mut self, mut code: Taker<'_>, partner: Option<Arc<Vec<i64>>>) -> Result<Vec<i64>> {
+impl UnpackRoom {
+    fn unpack(&mut self, mut code: Taker<'_>, partner: Option<&Arc<Vec<i64>>>) -> Result<Vec<i64>> {
         let (_, back) = numbers::outline(code)?;
         // Only the partner's place counts.
         let mut before: Vec<&[i64]> =
             vec![&[]; usize::try_from(back).unwrap_or(usize::MAX).min(PARTNERS_MAX)];
-        if let (Some(first), Some(partner)) = (before.first_mut(), &partner) {
+        if let (Some(first), Some(partner)) = (before.first_mut(), partner) {
             *first = partner;
         }
         let numbers = numbers::unpack(&mut code, &before, (self.memory / 8).min(self.size))?;
-        self.used(numbers.len() * 8)?;
+        self.use_up(numbers.len() * 8)?;
         Ok(numbers)
     }
 
-    fn used(&mut self, bytes: usize) -> Result<()> {
+    fn use_up(&mut self, bytes: usize) -> Result<()> {
         self.memory = self.memory.checked_sub(bytes).ok_or_else(|| too_much(bytes))?;
         Ok(())
     }
