@@ -157,6 +157,16 @@ pub(super) fn push_settings(
     session.settings.clear();
     session.settings.extend_from_slice(query.status_variables.0);
     session.settings_alone = settings.are_shown_once();
+    push_status_variables(out, session, &settings, emit);
+}
+
+/// Appends the settings of status variables that changed.
+fn push_status_variables(
+    out: &mut Vec<u8>,
+    session: &mut PrintedSettings,
+    settings: &Settings<'_>,
+    emit: bool,
+) {
     if let Some(flags) = settings.flags2 {
         let changed = session.flags2.map_or(u32::MAX, |printed| printed ^ flags);
         if changed != 0 {
