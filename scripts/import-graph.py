@@ -333,14 +333,14 @@ def strongly_connected(nodes, edges):
 
 
 def function_lengths(text):
-    """Lines of each function, from its signature to its closing brace."""
-    for found in re.finditer(r"^([ \t]*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?fn \w+", text, re.MULTILINE):
+    """Each function's name, and its lines from its signature to its closing brace."""
+    for found in re.finditer(r"^([ \t]*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:async )?fn (\w+)", text, re.MULTILINE):
         start = text.find("{", found.end())
         end = text.find(";", found.end())
         if start < 0 or (0 <= end < start and "[" not in text[found.end() : end]):
             continue  # declared without a body
         body = group_at(text, start + 1)
-        yield text.count("\n", found.start(), start + len(body) + 2) + 1
+        yield found[2], text.count("\n", found.start(), start + len(body) + 2) + 1
 
 
 def percentile(values, share):
@@ -367,6 +367,7 @@ def show(crates):
             for one, other in crate.file_graph.inside(set(files)):
                 print(f"  {one} -> {other}")
     print_sizes(crates)
+    print_longest(crates)
     print_names(crates)
 
 
@@ -376,7 +377,7 @@ def print_sizes(crates):
     all_files, all_functions = [], []
     for name, crate in crates.items():
         files = [text.count("\n") for text in crate.sources.values()]
-        functions = [length for text in crate.sources.values() for length in function_lengths(text)]
+        functions = [length for text in crate.sources.values() for _, length in function_lengths(text)]
         all_files += files
         all_functions += functions
         print_size(name, files, functions)
@@ -389,6 +390,20 @@ def print_size(name, files, functions):
         f"  {name:<15} {sum(files):>7} {len(files):>6} {middle(files):>7} {percentile(files, 0.95):>5} "
         f"{len(functions):>10} {middle(functions):>7} {percentile(functions, 0.95):>5}"
     )
+
+
+def print_longest(crates):
+    """The longest functions and files of the product, tests not counted."""
+    functions, files = [], []
+    for crate in crates.values():
+        for path, text in crate.files.items() if crate.floor != "lab" else ():
+            name = f"{crate.name}/{path.relative_to(crate.folder)}"
+            files.append((text.count("\n"), name))
+            functions += [(length, f"{name} {function}") for function, length in function_lengths(text)]
+    for of, longest in (("functions", functions), ("files", files)):
+        print(f"\nThe longest {of} of the product, tests not counted, in lines\n")
+        for length, name in sorted(longest, reverse=True)[:10]:
+            print(f"  {length:>5}  {name}")
 
 
 def print_names(crates):
