@@ -46,7 +46,7 @@ TUPLE = re.compile(r"^[ \t]*let \([^;=]*\)(?:: \([^;=]*\))? = \(", re.MULTILINE)
 REBOUND = re.compile(r"^[ \t]*let (?:mut )?(\w+)(?:: [^;=]+)? = \(*\1\b", re.MULTILINE)
 # Comments and literals, which hold parentheses and words that are no code.
 LITERAL = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|b?r(\#*)"(?:.*?)"\1|b?"(?:\\.|[^"\\])*"|b?\x27(?:\\.[^\x27]*|[^\x27\\])\x27""", re.DOTALL
+    r"""//[^\n]*|/\*.*?\*/|b?r(\#*)"(?:.*?)"\1|b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^'\\])'""", re.DOTALL
 )
 # Rows that another script counts; a revision whose crates lie elsewhere has none of them.
 TYPES = "types, also private ones"
