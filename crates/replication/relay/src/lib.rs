@@ -61,6 +61,7 @@ pub use serve::accounts::AccountOptions;
 pub use serve::admission::Limits;
 pub use serve::client_form::FormPolicy;
 pub use serve::profiles::{ReaderProfile, Treatment, Treatments};
+pub use serve::row_metadata::{RowMetadata, UnknownRowMetadata};
 pub use serve::table_choice::{TableChoice, UnfitPattern};
 pub use serve::upstream::ForwardOptions;
 pub use sources::SourceChanges;

@@ -102,6 +102,14 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
             "binlogz: other.toml: account a: reads \"mysql-5\", expected auto, mysql-5.5, mysql-5.6,",
         ),
         (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nrow_metadata = \"most\"\n",
+            "binlogz: other.toml: account a: row_metadata \"most\", expected as received, none, minimal or full",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nrow_metadata = \"none\"\nform = \"received\"\n",
+            "binlogz: other.toml: account a: has row_metadata, expected form = \"uncompressed\"",
+        ),
+        (
             "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\ntables = [\"shop\"]\n",
             "binlogz: other.toml: account a: tables and ignore_tables: \"shop\", expected DATABASE.TABLE",
         ),

@@ -33,6 +33,7 @@ mod recovery;
 mod recovery_far;
 mod recovery_incidents;
 mod rolling;
+mod row_metadata;
 mod semi_sync;
 mod serving;
 mod several;

@@ -15,6 +15,7 @@ use ipnet::IpNet;
 use crate::error::{Error, Result};
 use crate::serve::client_form::FormPolicy;
 use crate::serve::profiles::ReaderProfile;
+use crate::serve::row_metadata::RowMetadata;
 use crate::serve::table_choice::TableChoice;
 
 /// An account of the relay's own.
@@ -40,6 +41,8 @@ pub struct AccountOptions {
     pub older_collations: bool,
     /// What its clients can read; by default what each says of itself decides.
     pub reads: Option<&'static ReaderProfile>,
+    /// What it is sent of the metadata of tables; by default its profile decides. Unless that is all, it reads the uncompressed form.
+    pub row_metadata: Option<RowMetadata>,
     /// The tables whose rows it is sent. Unless these are all, it reads the uncompressed form.
     pub tables: TableChoice,
     /// User and password at the source, for statements that are forwarded; by default the account's own.
@@ -60,6 +63,7 @@ impl AccountOptions {
             admin: false,
             older_collations: false,
             reads: None,
+            row_metadata: None,
             tables: TableChoice::default(),
             source_login: None,
         }

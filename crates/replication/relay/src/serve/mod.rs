@@ -12,7 +12,7 @@
 //! * `upstream` is a client's own connection to the source, for statements that the relay does not answer; `answer_scan`
 //!   finds places in the source's log in the source's answers;
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
-//! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows; `fitting` makes each event fit that, with
+//! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows, `row_metadata` which facts about their columns; `fitting` makes each event fit that, with
 //!   `older_collations`, which replaces names that older servers don't know, and `xa`, which knows transactions that some can't follow;
 //! * `semi_sync` asks a replica for its acknowledgements;
 //! * `client_form` is the policy for the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
@@ -34,6 +34,7 @@ pub(crate) mod pins;
 pub(crate) mod profiles;
 pub(crate) mod recent;
 pub(crate) mod routes;
+pub(crate) mod row_metadata;
 pub(crate) mod semi_sync;
 pub(crate) mod sender;
 pub(crate) mod server;

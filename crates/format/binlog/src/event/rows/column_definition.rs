@@ -127,7 +127,17 @@ fn deal_out<'a>(
         }
         MetadataField::GeometryType(numbers) => {
             let is_geometry = |column_type| column_type == ColumnType::GEOMETRY;
-            each(definitions, is_geometry, numbers.iter(), |to, it| to.geometry_type = Some(it))
+            // Zeros after the last one are padding: binlogz's relay replaces fields by them.
+            let mut columns = definitions.iter_mut().filter(|column| is_geometry(column.column.real_type()));
+            for number in numbers.iter() {
+                let geometry_type = number?;
+                match columns.next() {
+                    Some(column) => column.geometry_type = Some(geometry_type),
+                    None if geometry_type == 0 => {}
+                    None => return Err(too_many_columns()),
+                }
+            }
+            Ok(())
         }
         MetadataField::VectorDimensionality(numbers) => {
             let is_vector = |column_type| column_type == ColumnType::VECTOR;

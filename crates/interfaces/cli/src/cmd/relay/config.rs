@@ -244,6 +244,7 @@ pub(super) struct Account {
     #[serde(default)]
     pub(super) older_collations: bool,
     pub(super) reads: Option<String>,
+    pub(super) row_metadata: Option<String>,
     #[serde(default)]
     pub(super) tables: Vec<String>,
     #[serde(default)]

@@ -11,8 +11,8 @@ use binlogz_encryption::{Keyring, MasterKey};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
     AccountOptions, ArchiveOptions, BringBack, ByteRates, Form, FormPolicy, ForwardOptions, HttpOptions,
-    Limits, ListenTls, ReaderProfile, RelayOptions, Retention, ScrubOptions, SourceOptions, StartAt,
-    StoredForm, SyncPolicy, TableChoice, WaitForReplicas,
+    Limits, ListenTls, ReaderProfile, RelayOptions, Retention, RowMetadata, ScrubOptions, SourceOptions,
+    StartAt, StoredForm, SyncPolicy, TableChoice, WaitForReplicas,
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
@@ -398,7 +398,8 @@ impl Account {
         }
         let reads = self.reads()?;
         let tables = self.tables()?;
-        let form = self.form(reads, &tables)?;
+        let row_metadata = self.row_metadata()?;
+        let form = self.form(reads, row_metadata, &tables)?;
         Ok(AccountOptions {
             source: self.source.clone(),
             form,
@@ -408,6 +409,7 @@ impl Account {
             admin: self.admin,
             older_collations: self.older_collations,
             reads,
+            row_metadata,
             tables,
             source_login: (self.source_user.is_some() || at_source.is_some()).then(|| {
                 let user = self.source_user.as_ref().unwrap_or(&self.user);
@@ -426,13 +428,23 @@ impl Account {
         })
     }
 
+    fn row_metadata(&self) -> Result<Option<RowMetadata>> {
+        let Some(word) = &self.row_metadata else { return Ok(None) };
+        word.parse().map(Some).map_err(|error| self.failure(format_args!("row_metadata {error}")))
+    }
+
     fn tables(&self) -> Result<TableChoice> {
         TableChoice::new(&self.tables, &self.ignore_tables)
             .map_err(|error| self.failure(format_args!("tables and ignore_tables: {error}")))
     }
 
     /// The form for clients that name no file, which must fit what the account can be given.
-    fn form(&self, reads: Option<&ReaderProfile>, tables: &TableChoice) -> Result<Option<FormPolicy>> {
+    fn form(
+        &self,
+        reads: Option<&ReaderProfile>,
+        row_metadata: Option<RowMetadata>,
+        tables: &TableChoice,
+    ) -> Result<Option<FormPolicy>> {
         let needs_uncompressed = [
             (
                 self.older_collations,
@@ -443,6 +455,11 @@ impl Account {
                 !tables.is_all(),
                 "tables or ignore_tables, expected form = \"uncompressed\": rows of compressed transactions \
                  are not told apart",
+            ),
+            (
+                row_metadata.is_some_and(|metadata| metadata != RowMetadata::AsReceived),
+                "row_metadata, expected form = \"uncompressed\": tables within compressed transactions are not \
+                 looked at",
             ),
             (
                 reads.is_some_and(|profile| !profile.reads_payloads()),

@@ -22,6 +22,7 @@ use row_statement::{RowStatement, RowsCare};
 
 use crate::serve::older_collations;
 use crate::serve::profiles::{ProfileFamily, ReaderProfile, Treatment, Treatments};
+use crate::serve::row_metadata;
 use crate::serve::table_choice::TableChoice;
 use crate::serve::xa;
 
@@ -248,9 +249,9 @@ impl EventFitting {
     }
 
     fn table_map(&self) -> EventCare {
-        let Treatments { json_columns, vector_columns, .. } = self.treatments;
+        let Treatments { json_columns, vector_columns, row_metadata, .. } = self.treatments;
         let has_unread = [json_columns, vector_columns].contains(&Treatment::Refused);
-        match has_unread || self.tables.is_some() {
+        match has_unread || row_metadata != Treatment::Passed || self.tables.is_some() {
             true => EventCare::Look,
             false => EventCare::Send,
         }
@@ -297,10 +298,10 @@ impl EventFitting {
                 self.kind
             ));
         }
-        if self.tables.is_some() {
+        if self.tables.is_some() || self.treatments.row_metadata != Treatment::Passed {
             return Err(format!(
-                "the transaction at {place} is compressed, and the account has tables of its own: begin in a file of the \
-                 uncompressed form"
+                "the transaction at {place} is compressed, and the account has tables or row_metadata of its own: begin in a \
+                 file of the uncompressed form"
             ));
         }
         Ok(EventCare::Send)
@@ -413,16 +414,46 @@ impl EventFitting {
             self.statement.passed_map(frame, is_chosen);
             return Ok(FittedEvent::Later);
         }
-        if is_chosen {
-            self.check_columns(&map, place)?;
+        if !is_chosen {
+            return Ok(self.queue_table_map(frame, is_chosen));
         }
+        self.check_columns(&map, place)?;
+        let Some(other) = self.with_row_metadata(frame, &map, place)? else {
+            return Ok(match self.tables.is_none() {
+                true => FittedEvent::AsIs,
+                false => self.queue_table_map(frame, is_chosen),
+            });
+        };
         if self.tables.is_none() {
-            return Ok(FittedEvent::AsIs);
+            return Ok(FittedEvent::Other(other));
         }
-        Ok(match self.statement.table_map(frame, is_chosen) {
+        match EventFrame::from_bytes(&other, self.checksum.size()) {
+            Ok(frame) => Ok(self.queue_table_map(&frame, is_chosen)),
+            Err(error) => Err(format!("the table map at {} can't be written: {error}", place.offset)),
+        }
+    }
+
+    /// Takes a table map into the statement that it belongs to.
+    fn queue_table_map(&mut self, frame: &EventFrame<'_>, is_chosen: bool) -> FittedEvent {
+        match self.statement.table_map(frame, is_chosen) {
             true => FittedEvent::Filler,
             false => FittedEvent::Later,
-        })
+        }
+    }
+
+    /// The table map with the metadata that the client gets; `None`: it is as it should be.
+    fn with_row_metadata(
+        &self,
+        frame: &EventFrame<'_>,
+        map: &TableMapEvent<'_>,
+        place: EventPlace,
+    ) -> Result<Option<Vec<u8>>, String> {
+        let body = row_metadata::fitted_body(frame.body(), map, self.treatments.row_metadata);
+        let body = body.map_err(|why| {
+            let [database, table] = [map.database, map.table].map(String::from_utf8_lossy);
+            format!("the table map of {database}.{table} at {} {why}", place.offset)
+        })?;
+        Ok(body.map(|body| encode_event(*frame.header(), &body, self.checksum)))
     }
 
     /// Refuses columns whose rows the client can't read.

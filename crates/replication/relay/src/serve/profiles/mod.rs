@@ -28,6 +28,13 @@ impl ReaderProfile {
         self.treatments.payloads == Treatment::Passed
     }
 
+    /// The profile with this metadata of table maps, whatever its clients know (`row_metadata` of an account).
+    #[must_use]
+    pub(crate) fn with_row_metadata(mut self, treatment: Treatment) -> ReaderProfile {
+        self.treatments.row_metadata = treatment;
+        self
+    }
+
     /// The profile with collations replaced, whatever its clients know (`older_collations` of an account).
     #[must_use]
     pub(crate) fn with_older_collations(mut self) -> ReaderProfile {

@@ -136,10 +136,14 @@ impl KnownClient {
         let profile = self.profile(variables);
         let Some(entered) = &self.account else { return EventFitting::new(profile, &TableChoice::default()) };
         let account = entered.account();
-        match account.older_collations {
-            true => EventFitting::new(&profile.with_older_collations(), &account.tables),
-            false => EventFitting::new(profile, &account.tables),
+        let mut own = *profile;
+        if account.older_collations {
+            own = own.with_older_collations();
         }
+        if let Some(metadata) = account.row_metadata {
+            own = own.with_row_metadata(metadata.treatment());
+        }
+        EventFitting::new(&own, &account.tables)
     }
 
     /// The form it is served if it names no file.
