@@ -194,6 +194,7 @@ mod tests {
             Ok((!self.is_empty).then(|| OwnVariables {
                 hostname: "here".into(),
                 requires_tls: false,
+                read_only_of_source: false,
                 listen_semi_sync: false,
                 has_gtids: true,
                 has_checksums: true,

@@ -28,7 +28,7 @@ pub use answers::{AskingClient, answer, unknown_statement};
 pub use asked_relay::AskedRelay;
 pub use listings::{ListedLog, LogStatusRow, RegisteredReplica};
 pub use replica_status::{ReceiverState, ReplicaStatusFacts};
-pub use routing::{ConnectionUses, StatementRoute, may_be_prepared, route, tells_position};
+pub use routing::{ConnectionUses, StatementRoute, asks_read_only, may_be_prepared, route, tells_position};
 pub use statement_answer::{Refusal, StatementAnswer, WITH_FORWARDING};
 pub use variables::session::{ClientFacts, ClientVariables};
 pub use variables::source::{Collation, SourceVariable, SourceVariables};

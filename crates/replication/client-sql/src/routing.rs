@@ -11,6 +11,7 @@ use binlogz_wire::statement::{
 use crate::compression_stats;
 use crate::statement_answer::{NOT_SUPPORTED, Refusal};
 use crate::variables::evaluate;
+use crate::variables::system::READ_ONLY;
 
 /// Variables that tell how far a source is, in a statement that the source would answer with its own coordinates.
 const POSITIONS: [&str; 2] = ["gtid_executed", "gtid_purged"];
@@ -105,6 +106,28 @@ pub fn tells_position(statement: &Statement) -> bool {
     }
 }
 
+/// Whether a statement asks for nothing but `read_only` and `super_read_only`.
+pub fn asks_read_only(statement: &Statement) -> bool {
+    match statement {
+        Statement::Select(items) => {
+            !items.is_empty() && items.iter().all(|(expression, _)| is_read_only(expression))
+        }
+        Statement::ShowVariables(wanted) => {
+            !wanted.patterns.is_empty()
+                && wanted.patterns.iter().all(|pattern| match pattern {
+                    NamePattern::Is(name) | NamePattern::Like(name) => {
+                        READ_ONLY.contains(&name.to_ascii_lowercase().as_str())
+                    }
+                })
+        }
+        _ => false,
+    }
+}
+
+fn is_read_only(expression: &Expression) -> bool {
+    matches!(expression, Expression::SystemVariable(_, name) if READ_ONLY.contains(&name.as_str()))
+}
+
 /// The value is one of the session at the source.
 fn is_of_session(expression: &Expression) -> bool {
     match expression {
@@ -185,6 +208,23 @@ mod tests {
             ("KILL QUERY 7", "nowhere", "nowhere"),
         ] {
             assert_eq!((place(text, unused), place(text, open)), (unused_place, open_place), "{text}");
+        }
+    }
+
+    #[test]
+    fn read_only_is_asked_for_alone_or_with_others() {
+        for (text, expected) in [
+            ("SELECT @@read_only", true),
+            ("SELECT @@GLOBAL.READ_ONLY, @@super_read_only AS s", true),
+            ("SHOW VARIABLES LIKE 'read_only'", true),
+            ("SHOW GLOBAL VARIABLES WHERE Variable_name = 'Super_Read_Only'", true),
+            ("SELECT @@read_only, @@server_id", false),
+            ("SELECT @@transaction_read_only", false),
+            ("SELECT 1", false),
+            ("SHOW VARIABLES", false),
+            ("SHOW VARIABLES LIKE '%read_only'", false),
+        ] {
+            assert_eq!(asks_read_only(&Statement::parse(text).unwrap()), expected, "{text}");
         }
     }
 

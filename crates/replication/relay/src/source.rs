@@ -152,6 +152,7 @@ impl RelaySource {
             intake: Arc::clone(&intake),
             housekeeping: Arc::clone(&housekeeping),
             registry: Arc::clone(&registry),
+            read_only_of_source: forward.is_some_and(|forward| forward.read_only_of_source),
             listen_semi_sync,
             requires_tls,
             hostname,

@@ -28,6 +28,8 @@ pub(crate) struct Statements {
     pub(crate) intake: Arc<Intake>,
     pub(crate) housekeeping: Arc<Housekeeping>,
     pub(crate) registry: Arc<Registry>,
+    /// Whether clients are told the source's `read_only`.
+    pub(crate) read_only_of_source: bool,
     /// Whether replicas may acknowledge transactions.
     pub(crate) listen_semi_sync: bool,
     /// Whether clients must use TLS.
@@ -77,6 +79,7 @@ impl AskedRelay for AskedLog<'_> {
         Ok(Some(OwnVariables {
             hostname: statements.hostname.clone(),
             requires_tls: statements.requires_tls,
+            read_only_of_source: statements.read_only_of_source,
             listen_semi_sync: statements.listen_semi_sync,
             has_gtids: statements.intake.has_gtids(),
             has_checksums: head.checksum().size() > 0,

@@ -88,6 +88,10 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
             "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nfrom = [\"10.0.0.0/33\"]\n",
             "binlogz: other.toml: account a: from \"10.0.0.0/33\", expected an address",
         ),
+        (
+            "[listen]\nread_only = \"source\"\n",
+            "binlogz: other.toml: listen: read_only = \"source\" needs forward_sql: without it, no client",
+        ),
         ("[listen]\ntls = false\nrequire_tls = true\n", "binlogz: other.toml: listen: require_tls needs tls"),
         (
             "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nolder_collations = true\nform = \"received\"\n",

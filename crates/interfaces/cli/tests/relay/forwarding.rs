@@ -181,6 +181,25 @@ fn what_the_source_answers_has_its_bytes_and_the_accounts_rights() {
 }
 
 #[test]
+fn read_only_is_the_sources_for_a_relay_that_is_told_so() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = source(mysql);
+    let relay = started(&folder, &configuration(&source, "read_only = \"source\""), &source);
+    let asked = "SELECT @@read_only, @@GLOBAL.super_read_only; SHOW VARIABLES LIKE 'read_only'; \
+                 SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only')";
+    let tell = |statements: &str| relay.sql(mysql, "app", PLAIN, statements).unwrap();
+    assert_eq!(tell(asked), "0\t0\nread_only\tOFF\nread_only\tOFF\nsuper_read_only\tOFF\n");
+    assert_eq!(tell("SELECT @@read_only, @@version_comment"), "0\tbinlogz relay\n");
+    // As it is now, not as when the relay connected.
+    source.sql("SET GLOBAL super_read_only = ON").unwrap();
+    assert_eq!(tell(asked), source.sql(asked).unwrap());
+    assert!(tell(asked).starts_with("1\t1\n"));
+    let told = relay.sql(mysql, "stranger", PLAIN, "SELECT @@read_only").unwrap_err();
+    assert!(told.contains("forwarded to the source as stranger"), "{told}");
+}
+
+#[test]
 fn a_position_is_told_once_the_relay_has_what_the_client_saw() {
     let mysql = require_tool!(Tool::Mysql);
     let folder = Folder::new();

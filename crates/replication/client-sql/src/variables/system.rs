@@ -19,6 +19,8 @@ use crate::variables::unknown_variable;
 const SEMI_SYNC: [&str; 2] = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];
 /// The settings of the source's plugins say nothing about the relay.
 const SEMI_SYNC_PREFIX: &str = "rpl_semi_sync_";
+/// Whether the server takes changes: the relay itself takes none.
+pub(crate) const READ_ONLY: [&str; 2] = ["read_only", "super_read_only"];
 /// ON and OFF in SELECT too.
 const WORDS: [&str; 2] = ["gtid_mode", "enforce_gtid_consistency"];
 /// ER_INCORRECT_GLOBAL_LOCAL_VAR.
@@ -31,6 +33,8 @@ pub struct OwnVariables {
     pub hostname: String,
     /// Whether clients must use TLS.
     pub requires_tls: bool,
+    /// Whether `read_only` and `super_read_only` are the source's, as far as its variables are known; else both are ON.
+    pub read_only_of_source: bool,
     /// Whether replicas may acknowledge transactions.
     pub listen_semi_sync: bool,
     /// Whether the source has GTIDs.
@@ -111,6 +115,9 @@ impl SystemVariables {
             .collect();
         // A client on the source's machine would go to the source by its socket.
         own.insert("socket", None);
+        if facts.read_only_of_source && source.is_some() {
+            READ_ONLY.iter().for_each(|name| drop(own.remove(name)));
+        }
         SystemVariables { source, own }
     }
 

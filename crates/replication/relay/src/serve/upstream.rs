@@ -34,12 +34,15 @@ use crate::serve::transport::{DumpConnection as _, Transport};
 pub struct ForwardOptions {
     /// How long a client waits for a position until the relay has all that it may have seen at the source.
     pub wait: Duration,
+    /// Whether clients are told the source's `read_only` and `super_read_only`, since their changes go there; else both are ON, as for
+    /// the log.
+    pub read_only_of_source: bool,
 }
 
 impl Default for ForwardOptions {
     /// Half the patience that drivers have with an answer, usually a minute.
     fn default() -> Self {
-        ForwardOptions { wait: Duration::from_secs(30) }
+        ForwardOptions { wait: Duration::from_secs(30), read_only_of_source: false }
     }
 }
 
@@ -76,6 +79,11 @@ impl Upstream {
 
     pub(crate) fn used(&self) -> ConnectionUses {
         ConnectionUses { is_open: self.connection.is_some(), answered_last: self.answered_last }
+    }
+
+    /// Whether the source tells its clients itself whether it is read-only.
+    pub(crate) fn tells_read_only(&self) -> bool {
+        self.options.read_only_of_source
     }
 
     /// The relay itself answered a statement.

@@ -158,9 +158,19 @@ pub(super) struct Listen {
     pub(super) native_password: bool,
     pub(super) forward_sql: bool,
     pub(super) forward_wait_ms: Option<u64>,
+    pub(super) read_only: ReadOnlyName,
     pub(super) connections_max: Option<usize>,
     pub(super) connections_per_address_max: Option<usize>,
     pub(super) logging_in_max: Option<usize>,
+}
+
+/// Whose `read_only` clients are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ReadOnlyName {
+    /// The relay's, which is ON.
+    Own,
+    Source,
 }
 
 impl Default for Listen {
@@ -176,6 +186,7 @@ impl Default for Listen {
             native_password: true,
             forward_sql: false,
             forward_wait_ms: None,
+            read_only: ReadOnlyName::Own,
             connections_max: None,
             connections_per_address_max: None,
             logging_in_max: None,

@@ -16,7 +16,7 @@ use binlogz_relay::{
 };
 use binlogz_source::{ConnectOptions, PasswordOption, option_files};
 
-use super::config::{Account, Archive, Config, Http, Listen, Source, Sources, Store};
+use super::config::{Account, Archive, Config, Http, Listen, ReadOnlyName, Source, Sources, Store};
 use super::{FormName, StoreName, secret};
 use crate::failure::{CommandFailure, Result, warn};
 use crate::units;
@@ -59,7 +59,7 @@ impl Config {
             http: http.map(Http::resolve).transpose()?,
             listen_native_password: listen.native_password,
             listen_semi_sync: listen.semi_sync,
-            forward: listen.forward(),
+            forward: listen.forward()?,
             rates,
         })
     }
@@ -364,10 +364,16 @@ impl Listen {
         }
     }
 
-    fn forward(&self) -> Option<ForwardOptions> {
+    fn forward(&self) -> Result<Option<ForwardOptions>> {
         let default = ForwardOptions::default();
         let wait = self.forward_wait_ms.map_or(default.wait, Duration::from_millis);
-        self.forward_sql.then_some(ForwardOptions { wait })
+        let read_only_of_source = self.read_only == ReadOnlyName::Source;
+        if read_only_of_source && !self.forward_sql {
+            let expected =
+                "read_only = \"source\" needs forward_sql: without it, no client can change anything";
+            return Err(CommandFailure::of(&"listen", expected));
+        }
+        Ok(self.forward_sql.then_some(ForwardOptions { wait, read_only_of_source }))
     }
 
     fn limits(&self) -> Limits {

@@ -1,7 +1,7 @@
 //! Takes the commands that the relay does not answer itself to the source (`forward_sql`).
 
 use binlogz_client_sql::{
-    ClientVariables, StatementAnswer, StatementRoute, may_be_prepared, route, tells_position,
+    ClientVariables, StatementAnswer, StatementRoute, asks_read_only, may_be_prepared, route, tells_position,
 };
 use binlogz_relay_log::LineageLog;
 use binlogz_wire::ServerError;
@@ -95,6 +95,10 @@ impl Client<'_> {
         command: &[u8],
     ) -> Result<ForwardOutcome> {
         let statement = Statement::parse(text);
+        // The value that the relay has of it is as old as its own connection.
+        if upstream.tells_read_only() && statement.as_ref().is_some_and(asks_read_only) {
+            return self.send(upstream, parts, command);
+        }
         match route(text, statement.as_ref(), upstream.used()) {
             StatementRoute::Here => {
                 if statement.as_ref().is_some_and(tells_position)
