@@ -119,12 +119,20 @@ pub(crate) struct ArchiveDocument {
 #[serde(default)]
 pub(crate) struct ReplicaDocument {
     pub(crate) user: String,
+    pub(crate) profile: String,
     pub(crate) address: String,
     pub(crate) server_id: u64,
     pub(crate) form: String,
     pub(crate) reads_compressed: Option<bool>,
     pub(crate) lag_bytes: u64,
     pub(crate) lag_seconds: Option<u64>,
+}
+
+impl SourceDocument {
+    /// The profiles of the replicas that are connected.
+    pub fn profiles(&self) -> impl Iterator<Item = &str> {
+        self.replicas.iter().map(|replica| replica.profile.as_str()).filter(|profile| !profile.is_empty())
+    }
 }
 
 impl RelayDocument {

@@ -37,6 +37,7 @@ fn judge(name: &str, facts: &ServerFacts, knowledge: &Knowledge, level: Option<u
         plan,
         estimate: None,
         answer: None,
+        surveyed: None,
     }
 }
 

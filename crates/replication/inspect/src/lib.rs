@@ -9,7 +9,7 @@
 //! plan         plan.rs         the commands to review
 //! answer       answer.rs       yes or no, with what compressing would save
 //!   │
-//! Report       report.rs       of all servers; JSON as it is, text.rs for people, changes.rs since another one
+//! Report       report.rs       of all servers; JSON as it is, text.rs for people, changes.rs since another one; surveyed_log.rs
 //! ```
 //!
 //! Only statements that read are sent, and nothing is printed here. `binlogz-source` makes the connections.
@@ -23,6 +23,7 @@ mod findings;
 mod knowledge;
 mod plan;
 mod report;
+mod surveyed_log;
 mod text;
 mod version;
 
@@ -34,5 +35,6 @@ pub use report::{
     ChangedRow, CompressionAnswer, ConsumerFinding, Finding, FindingVerdict, InspectReport, PlanStep, Reads,
     SavingsEstimate, ServerReport,
 };
+pub use surveyed_log::{SurveyedLog, SurveyedThing};
 pub use text::write_text;
 pub use version::Version;

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::surveyed_log::SurveyedLog;
+
 /// How a finding is judged; the last is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -164,6 +166,9 @@ pub struct ServerReport {
     /// Whether to turn it on, if that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<CompressionAnswer>,
+    /// What clients of the relay would not be sent as it is, if that was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surveyed: Option<SurveyedLog>,
 }
 
 impl ServerReport {
@@ -180,6 +185,7 @@ impl ServerReport {
             plan: Vec::new(),
             estimate: None,
             answer: None,
+            surveyed: None,
         }
     }
 

@@ -130,6 +130,16 @@ fn details(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::R
     for finding in &server.findings {
         row(finding, (width, columns), out)?;
     }
+    if let Some(surveyed) = &server.surveyed {
+        writeln!(out)?;
+        write_wrapped(&surveyed.looked_at(), "Not as it is through a relay, ", "  ", columns, out)?;
+        for finding in &surveyed.findings {
+            write_wrapped(&finding.said(), "  - ", "    ", columns, out)?;
+        }
+        if surveyed.findings.is_empty() {
+            writeln!(out, "  nothing")?;
+        }
+    }
     if !server.plan.is_empty() {
         writeln!(out, "\nRollout plan of {}, to review:", printable(&server.server))?;
     }

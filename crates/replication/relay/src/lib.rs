@@ -60,6 +60,7 @@ pub use replicas::acknowledgements::WaitForReplicas;
 pub use serve::accounts::AccountOptions;
 pub use serve::admission::Limits;
 pub use serve::client_form::FormPolicy;
+pub use serve::log_survey::{LogSurvey, SurveyFinding, SurveyPlace};
 pub use serve::profiles::{ReaderProfile, Treatment, Treatments};
 pub use serve::row_metadata::{RowMetadata, UnknownRowMetadata};
 pub use serve::table_choice::{TableChoice, UnfitPattern};

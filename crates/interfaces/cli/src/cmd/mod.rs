@@ -16,6 +16,7 @@ mod fleet;
 pub(crate) mod groups;
 mod incident;
 mod man;
+mod profile_survey;
 mod recover;
 mod relay;
 mod rewrite;

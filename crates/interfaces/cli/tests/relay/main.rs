@@ -26,6 +26,7 @@ mod lineage;
 mod old_replicas;
 mod old_sources;
 mod ops;
+mod profile_survey;
 mod profiles;
 mod rates;
 mod receive;

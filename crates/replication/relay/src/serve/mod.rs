@@ -14,6 +14,7 @@
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
 //! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows, `row_metadata` which facts about their columns; `fitting` makes each event fit that, with
 //!   `older_collations`, which replaces names that older servers don't know, and `xa`, which knows transactions that some can't follow;
+//! * `log_survey` counts what some profiles would not be sent as it is;
 //! * `semi_sync` asks a replica for its acknowledgements;
 //! * `client_form` is the policy for the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
 
@@ -28,6 +29,7 @@ pub(crate) mod door;
 mod fitting;
 pub(crate) mod last_served;
 pub(crate) mod listeners;
+pub(crate) mod log_survey;
 mod older_collations;
 pub(crate) mod own_certificate;
 pub(crate) mod pins;

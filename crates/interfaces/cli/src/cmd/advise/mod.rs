@@ -5,6 +5,8 @@ mod measured_log;
 mod measuring;
 mod server;
 
+pub(super) use server::{SampledServerLog, all_logs};
+
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;

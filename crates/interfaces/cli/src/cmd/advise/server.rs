@@ -23,7 +23,7 @@ const FIRST_EVENT: u64 = 4;
 
 /// A log of a server.
 #[derive(Debug, Clone)]
-pub(super) struct SampledServerLog {
+pub(in crate::cmd) struct SampledServerLog {
     /// Options of the connection, shared by all logs of the server.
     connect: Arc<ConnectOptions>,
     name: String,
@@ -45,6 +45,41 @@ impl fmt::Display for SampledServerLog {
 const LAST_MIN: usize = 2;
 const LAST_BYTES: u64 = 64 << 20;
 
+/// All logs of a server, the oldest first.
+pub(in crate::cmd) fn all_logs(
+    connect: ConnectOptions,
+    rate_max: Option<u64>,
+) -> Result<Vec<SampledServerLog>> {
+    let connect = Arc::new(connect);
+    let trouble = |error| CommandFailure::of_server(&connect.server(), error);
+    let mut connection = Connection::open(&connect).map_err(trouble)?;
+    listed(&mut connection, &connect, rate_max)
+}
+
+/// The logs that a server lists.
+fn listed(
+    connection: &mut Connection,
+    connect: &Arc<ConnectOptions>,
+    rate_max: Option<u64>,
+) -> Result<Vec<SampledServerLog>> {
+    let version: Option<Arc<str>> =
+        connection.greeting().map(|greeting| greeting.server_version.as_str().into());
+    let rows = connection
+        .query("SHOW BINARY LOGS")
+        .map_err(|error| CommandFailure::of_server(&connect.server(), error))?;
+    let mut logs = Vec::new();
+    for row in rows {
+        let column = |index: usize| Some(String::from_utf8_lossy(row.get(index)?.as_deref()?).into_owned());
+        let log = column(0).zip(column(1).and_then(|size| size.parse().ok()));
+        let (name, size) = log.ok_or_else(|| {
+            CommandFailure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
+        })?;
+        let connect = Arc::clone(connect);
+        logs.push(SampledServerLog { connect, name, size, version: version.clone(), rate_max });
+    }
+    Ok(logs)
+}
+
 /// The last logs of a server, the oldest first: `count` of them, or enough to tell from.
 pub(super) fn last_logs(
     connect: ConnectOptions,
@@ -54,26 +89,9 @@ pub(super) fn last_logs(
     let connect = Arc::new(connect);
     let trouble = |error| CommandFailure::of_server(&connect.server(), error);
     let mut connection = Connection::open(&connect).map_err(trouble)?;
-    let version: Option<Arc<str>> =
-        connection.greeting().map(|greeting| greeting.server_version.as_str().into());
     // An account without the right to ask gets the advice, too.
     let replicates = connection.query("SHOW REPLICA STATUS").is_ok_and(|rows| !rows.is_empty());
-    let rows = connection.query("SHOW BINARY LOGS").map_err(trouble)?;
-    let mut logs = Vec::new();
-    for row in rows {
-        let column = |index: usize| Some(String::from_utf8_lossy(row.get(index)?.as_deref()?).into_owned());
-        let log = column(0).zip(column(1).and_then(|size| size.parse().ok()));
-        let (name, size) = log.ok_or_else(|| {
-            CommandFailure::of(&connect.server(), "SHOW BINARY LOGS has no name and size, expected both")
-        })?;
-        logs.push(SampledServerLog {
-            connect: Arc::clone(&connect),
-            name,
-            size,
-            version: version.clone(),
-            rate_max,
-        });
-    }
+    let mut logs = listed(&mut connection, &connect, rate_max)?;
     if let Some(count) = count.filter(|count| count.get() > logs.len()) {
         let there = logs.len();
         warn(&format!("--last {count}: {} has {there} logs, all of which are read", connect.server()));
@@ -109,12 +127,12 @@ impl SampledServerLog {
     }
 
     /// The log's name at the server.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::cmd) fn name(&self) -> &str {
         &self.name
     }
 
     /// Begins to receive it.
-    pub(super) fn open(&self) -> Result<Input> {
+    pub(in crate::cmd) fn open(&self) -> Result<Input> {
         let dump = DumpOptions::to_the_end(&self.name, FIRST_EVENT);
         let files =
             RemoteFiles::open(&self.connect, dump).map_err(|error| CommandFailure::of(self, error))?;

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use binlogz_advise::{READERS, Recommendation};
 use binlogz_inspect::{
-    CompressionAnswer, InspectReport, Knowledge, SavingsEstimate, ServerReport, answered, changes, examine,
-    write_text,
+    CompressionAnswer, InspectReport, Knowledge, SavingsEstimate, ServerReport, SurveyedLog, answered,
+    changes, examine, write_text,
 };
-use clap::Args;
+use binlogz_relay::ReaderProfile;
+use clap::{ArgGroup, Args};
 use parking_lot::Mutex;
 
 use super::advise::{self, BUDGET};
+use super::profile_survey;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain, with_server};
 use crate::format::ReportFormat;
@@ -35,6 +37,7 @@ use targets::DoctorTarget;
 /// can't. Ends with a rollout plan: commands to review.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, disable_help_flag = true)]
+#[command(group(ArgGroup::new("reading").args(["advise", "profile"]).multiple(true)))]
 pub(crate) struct DoctorCommand {
     /// Servers: `mysql://[USER@]HOST[:PORT]`, `[USER@]HOST[:PORT]`, or a socket: `/PATH`, `unix:/PATH`
     #[arg(value_name = "SERVER")]
@@ -57,11 +60,15 @@ pub(crate) struct DoctorCommand {
     /// Also read the servers' last logs, say what compressing would save, and answer: turn it on?
     #[arg(long)]
     advise: bool,
-    /// Time for that, for each server: 30s, 5m, or a number of seconds
-    #[arg(long, value_name = "TIME", requires = "advise", default_value = BUDGET, value_parser = units::duration_or_seconds)]
+    /// Also read the last hour of the servers' logs: what would clients of this profile not be sent as it is, through a
+    /// relay? Profiles are those of docs/reference/relay-config.md; several with commas
+    #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = profile_survey::profile)]
+    profile: Vec<&'static ReaderProfile>,
+    /// Time for either, for each server: 30s, 5m, or a number of seconds
+    #[arg(long, value_name = "TIME", requires = "reading", default_value = BUDGET, value_parser = units::duration_or_seconds)]
     budget: Duration,
     /// Read at most this many bytes of logs a second: 500K, 20M (powers of 1024)
-    #[arg(long, value_name = "SIZE", requires = "advise", value_parser = units::size_above_zero)]
+    #[arg(long, value_name = "SIZE", requires = "reading", value_parser = units::size_above_zero)]
     max_rate: Option<u64>,
     /// Output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
@@ -73,11 +80,12 @@ pub(crate) struct DoctorCommand {
 const EXAMPLES: &str = "Examples:
   binlogz doctor -u monitor -p db1
   binlogz doctor --advise -p monitor@replica7     also: is it worth it?
+  binlogz doctor --profile mariadb-10.2 -p repl@db1   what would MariaDB behind a relay not get?
   binlogz doctor --login-path=monitor --targets fleet.txt --save before.json
   binlogz doctor --login-path=monitor --targets fleet.txt --since before.json
 
 Exit codes: 0 safe, as far as those connected go; 1 a consumer would break, or one is not known,
-or none is connected, or the server can't compress, or it isn't worth it (--advise); 2 a server could not be looked at, or other
+or none is connected, or the server can't compress, or it isn't worth it (--advise), or a dump would end (--profile); 2 a server could not be looked at, or other
 trouble.";
 
 /// Servers looked at in parallel: mostly waiting, and no burden on anybody's network.
@@ -93,7 +101,9 @@ impl DoctorCommand {
         let targets = self.targets()?;
         let recommended =
             targets.iter().map(|target| self.recommendation(target)).collect::<Result<Vec<_>>>()?;
-        let mut report = InspectReport::new(examine_all(&targets, &recommended, &knowledge));
+        let mut servers = examine_all(&targets, &recommended, &knowledge);
+        let is_surveyed = self.survey(&targets, &mut servers)?;
+        let mut report = InspectReport::new(servers);
         for server in &report.servers {
             if let Some(error) = &server.error {
                 complain(&with_server(&server.server, error));
@@ -112,8 +122,29 @@ impl DoctorCommand {
         report.changes = baseline.map(|baseline| changes(&baseline, &report));
         self.print(&report)?;
         // Questions that got no answer were reported above.
-        let unanswered = self.advise && report.servers.iter().any(|server| server.answer.is_none());
+        let unanswered =
+            self.advise && report.servers.iter().any(|server| server.answer.is_none()) || !is_surveyed;
         Ok(exit(&report).max(if unanswered { Exit::Trouble } else { Exit::Done }))
+    }
+
+    /// Looks through the log of each server that could be asked. Returns whether all could be read.
+    fn survey(&self, targets: &[DoctorTarget], servers: &mut [ServerReport]) -> Result<bool> {
+        let mut is_whole = true;
+        for (target, report) in targets.iter().zip(servers) {
+            let (Ok(options), None) = (&target.options, &report.error) else { continue };
+            if self.profile.is_empty() {
+                continue;
+            }
+            match profile_survey::of_server(options, &self.profile, self.budget, self.max_rate) {
+                Ok(surveyed) => report.surveyed = Some(surveyed),
+                Err(CommandFailure::Line(line)) => {
+                    complain(&line);
+                    is_whole = false;
+                }
+                Err(closed) => return Err(closed),
+            }
+        }
+        Ok(is_whole)
     }
 
     /// The recommendation from its logs, if it is asked for and can be given.
@@ -219,6 +250,7 @@ fn exit(report: &InspectReport) -> Exit {
     let of_server = |server: &ServerReport| match (&server.error, server.safe) {
         (Some(_), _) => Exit::Trouble,
         (None, false) => Exit::Negative,
+        (None, true) if server.surveyed.as_ref().is_some_and(SurveyedLog::has_refusals) => Exit::Negative,
         (None, true) => match server.answer {
             Some(CompressionAnswer::No | CompressionAnswer::CantTell | CompressionAnswer::NotYet) => {
                 Exit::Negative

@@ -1,17 +1,23 @@
-//! `relay doctor`: says why a replica of a running relay lags or was refused, and names the relay's other problems.
+//! `relay doctor`: says why a replica of a running relay lags or was refused, and names the relay's other problems; and what clients
+//! of its profiles would not be sent as it is, of the last hour of its log.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use binlogz_binlog::printable;
 use binlogz_figures::{Tone, wrapped};
+use binlogz_inspect::{SurveyedLog, SurveyedThing};
+use binlogz_relay::ReaderProfile;
 use clap::Args;
 use serde::Serialize;
 
+use super::config::{Config, Source, Sources, Store};
 use super::http;
 use super::status::PATIENCE;
 use crate::Exit;
 use crate::cmd::archive::json;
+use crate::cmd::profile_survey;
 use crate::failure::{CommandFailure, Result};
 use crate::format::ReportFormat;
 use crate::terminal;
@@ -20,20 +26,24 @@ use binlogz_fleet::findings::{self, RelayFinding};
 
 /// Say why a replica lags or was refused, and what else is wrong with a running relay
 ///
-/// Asks the relay's HTTP port and judges what it tells: sources, replicas, refused clients, the archive, the disk. The worst
-/// comes first. Exit code 1 if something is to be looked at, 2 if the relay can't be asked.
+/// Asks the relay's HTTP port and judges what it tells: sources, replicas, refused clients, the archive, the disk. With a
+/// configuration, it also reads the last hour of the relay's log, and tells what the profiles of its accounts and of those
+/// connected would not be sent as it is. The worst comes first. Exit code 1 if something is to be looked at, 2 if the relay can't be asked.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct RelayDoctorCommand {
     /// The relay's HTTP address: HOST:PORT, or http://HOST:PORT/
     relay: Option<String>,
-    /// Without it, the address in this configuration
+    /// Without an address, the one in this configuration
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
     /// Output format
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
 }
+
+/// Time to read the logs of all sources.
+const BUDGET: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "Examples:
   binlogz relay doctor --config /etc/binlogz/relay.toml
@@ -42,6 +52,15 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, Serialize)]
 struct Report {
     findings: Vec<SourceFinding>,
+    logs: Vec<LookedAtLog>,
+}
+
+/// A source's log of the last hour.
+#[derive(Debug, Serialize)]
+struct LookedAtLog {
+    source: Option<String>,
+    #[serde(flatten)]
+    surveyed: SurveyedLog,
 }
 
 /// A finding, and the source that it is of.
@@ -60,14 +79,87 @@ impl RelayDoctorCommand {
         let (_, body) = http::ask(self.relay.as_deref(), &self.config, "", PATIENCE)?;
         let failed = |error| CommandFailure::of(&self.relay.as_deref().unwrap_or("the relay"), error);
         let relay = RelayDocument::read(&body).map_err(failed)?;
-        let told = told(&relay, findings::now());
+        let mut told = told(&relay, findings::now());
+        let logs = match self.relay {
+            Some(_) => Vec::new(),
+            None => logs(&Config::read(&self.config)?, &relay, &mut told)?,
+        };
+        told.sort_by_key(|told| std::cmp::Reverse(told.tone));
         let is_well = told.iter().all(|told| told.tone <= Tone::Neutral);
         match self.format {
-            ReportFormat::Json => json::print(&Report { findings: told })?,
+            ReportFormat::Json => json::print(&Report { findings: told, logs })?,
             ReportFormat::Text => print(&told)?,
         }
         Ok(if is_well { Exit::Done } else { Exit::Negative })
     }
+}
+
+/// Looks through the logs of all sources that are on this machine; what was found is told as well.
+fn logs(config: &Config, relay: &RelayDocument, told: &mut Vec<SourceFinding>) -> Result<Vec<LookedAtLog>> {
+    let until = Instant::now() + BUDGET;
+    let mut logs = Vec::new();
+    for followed in &relay.sources {
+        let profiles = profiles(config, &followed.name, followed.profiles());
+        if profiles.is_empty() {
+            continue;
+        }
+        let source = Some(followed.name.clone()).filter(|name| !name.is_empty());
+        let left = until.saturating_duration_since(Instant::now());
+        match survey(config, &followed.name, &profiles, left) {
+            Ok(surveyed) => {
+                told.extend(surveyed.findings.iter().map(|finding| of_log(source.as_ref(), finding)));
+                if let Some(place) = &surveyed.stopped_at {
+                    let said =
+                        format!("the log of the last hour was read as far as {place}: the time was over");
+                    told.push(SourceFinding::new(source.as_ref(), Tone::Neutral, said));
+                }
+                logs.push(LookedAtLog { source, surveyed });
+            }
+            Err(CommandFailure::Line(line)) => {
+                let said = format!("the log of the last hour can't be looked at: {line}");
+                told.push(SourceFinding::new(source.as_ref(), Tone::Warning, said));
+            }
+            Err(closed) => return Err(closed),
+        }
+    }
+    Ok(logs)
+}
+
+fn of_log(source: Option<&String>, finding: &SurveyedThing) -> SourceFinding {
+    let tone = if finding.why.is_some() { Tone::Warning } else { Tone::Neutral };
+    SourceFinding::new(source, tone, format!("in the last hour: {}", finding.said()))
+}
+
+/// The profiles of a source's accounts and clients that are not sent everything as it is.
+fn profiles<'a>(
+    config: &'a Config,
+    source: &str,
+    connected: impl Iterator<Item = &'a str>,
+) -> Vec<&'static ReaderProfile> {
+    let may_read = |wanted: Option<&str>| wanted.is_none_or(|name| name == source);
+    let accounts = config.accounts.iter().filter(|account| may_read(account.source.as_deref()));
+    let named: Vec<&str> = accounts.filter_map(|account| account.reads.as_deref()).chain(connected).collect();
+    ReaderProfile::all().iter().filter(|profile| named.contains(&profile.name)).collect()
+}
+
+fn survey(
+    config: &Config,
+    name: &str,
+    profiles: &[&'static ReaderProfile],
+    budget: Duration,
+) -> Result<SurveyedLog> {
+    let of_all = &config.store;
+    let (store, folder) = match &config.source {
+        Sources::One(_) => (of_all, of_all.dir.clone()),
+        Sources::Several(sources) => {
+            let source = sources.iter().find(|source| source.name.as_deref() == Some(name));
+            let own: Option<&Store> = source.and_then(|source: &Source| source.store.as_ref());
+            let folder = own.and_then(|store| store.dir.clone());
+            (own.unwrap_or(of_all), folder.or_else(|| Some(of_all.dir.as_ref()?.join(name))))
+        }
+    };
+    let folder = folder.ok_or_else(|| CommandFailure::of(&"store", "dir is missing"))?;
+    profile_survey::of_folder(&folder, store.keyring()?.as_ref(), profiles, budget)
 }
 
 /// The findings about all sources, the worst first.
@@ -87,6 +179,13 @@ fn told(relay: &RelayDocument, now: u64) -> Vec<SourceFinding> {
     }
     told.sort_by_key(|told| std::cmp::Reverse(told.tone));
     told
+}
+
+impl SourceFinding {
+    fn new(source: Option<&String>, tone: Tone, said: String) -> Self {
+        let severity = RelayFinding { tone, said: String::new() }.word();
+        SourceFinding { source: source.cloned(), severity, said, tone }
+    }
 }
 
 fn print(told: &[SourceFinding]) -> Result<()> {

@@ -284,7 +284,7 @@ impl Store {
         }
     }
 
-    fn keyring(&self) -> Result<Option<Keyring>> {
+    pub(super) fn keyring(&self) -> Result<Option<Keyring>> {
         let Some(path) = &self.keyring else { return Ok(None) };
         let keyring = Keyring::open(path);
         keyring.map(Some).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))

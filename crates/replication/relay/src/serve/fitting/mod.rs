@@ -27,7 +27,7 @@ use crate::serve::table_choice::TableChoice;
 use crate::serve::xa;
 
 /// An event that is looked at is held whole: a statement of at most the server's own default `max_allowed_packet`.
-const HELD_SIZE_MAX: u32 = 64 << 20;
+pub(crate) const HELD_SIZE_MAX: u32 = 64 << 20;
 /// Since 5.1.4, whatever the log says.
 const TABLE_MAP_POST_HEADER: u8 = 8;
 

@@ -76,6 +76,19 @@ mod tests {
     }
 
     #[test]
+    fn each_thing_alone_is_the_thing_of_that_place() {
+        for profile in &PROFILES {
+            let things = profile.treatments.each();
+            for (place, alone) in profile.treatments.each_alone().iter().enumerate() {
+                for (other, (name, treatment)) in alone.each().into_iter().enumerate() {
+                    let expected = if other == place { things[place].1 } else { Treatment::Passed };
+                    assert_eq!(treatment, expected, "{} {name}", profile.name);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_client_without_compressed_transactions_is_served_none_by_itself() {
         for profile in &PROFILES {
             let gets = profile.form != binlogz_relay_log::Form::Uncompressed;

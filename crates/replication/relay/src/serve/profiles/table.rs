@@ -76,6 +76,27 @@ impl Treatments {
             ("others", self.unknown_events),
         ]
     }
+
+    /// For each thing, in the order of [`Treatments::each`], this treatment of it and all others passed.
+    pub(crate) fn each_alone(&self) -> [Treatments; 15] {
+        [
+            Treatments { payloads: self.payloads, ..ALL_PASSED },
+            Treatments { checksums: self.checksums, ..ALL_PASSED },
+            Treatments { gtids: self.gtids, ..ALL_PASSED },
+            Treatments { tagged_gtids: self.tagged_gtids, ..ALL_PASSED },
+            Treatments { rows_version_2: self.rows_version_2, ..ALL_PASSED },
+            Treatments { xa: self.xa, ..ALL_PASSED },
+            Treatments { json_columns: self.json_columns, ..ALL_PASSED },
+            Treatments { vector_columns: self.vector_columns, ..ALL_PASSED },
+            Treatments { partial_json: self.partial_json, ..ALL_PASSED },
+            Treatments { collations: self.collations, ..ALL_PASSED },
+            Treatments { row_metadata: self.row_metadata, ..ALL_PASSED },
+            Treatments { tables_of_selects: self.tables_of_selects, ..ALL_PASSED },
+            Treatments { account_statements: self.account_statements, ..ALL_PASSED },
+            Treatments { group_events: self.group_events, ..ALL_PASSED },
+            Treatments { unknown_events: self.unknown_events, ..ALL_PASSED },
+        ]
+    }
 }
 
 /// The servers that a profile is for.
