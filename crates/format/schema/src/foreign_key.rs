@@ -50,6 +50,11 @@ impl ForeignKey {
         Some(ForeignKey { name, columns, ..Self::reference(rest)? })
     }
 
+    /// Whether a change of a parent's row changes rows of the child.
+    pub fn carries_on(&self) -> bool {
+        [self.on_delete, self.on_update].iter().any(|rule| *rule != ReferentialRule::Refuse)
+    }
+
     /// Whether the statement names it: otherwise the server did.
     pub(crate) fn has_name(&self) -> bool {
         !self.is_at_column && self.name != UNNAMED

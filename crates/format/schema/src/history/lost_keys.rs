@@ -147,6 +147,32 @@ impl TableHistory {
         changes.any(|actions| actions.iter().any(is_it))
     }
 
+    /// Where a statement added the foreign key of this name to the table that has this name now; the begin of the logs, if none did: then
+    /// the key may have been there.
+    pub fn foreign_key_added(&self, (database, table): (&str, &str), key: &str) -> HistoryPlace {
+        let name = (database.to_lowercase(), table.to_lowercase());
+        let periods = self.names.get(&name).and_then(|periods| periods.last());
+        let mut version = periods.and_then(|(_, version)| *version);
+        while let Some(step) = version.and_then(|id| self.successions.iter().find(|step| step.to == id)) {
+            match &step.change {
+                Change::Altered(actions) if actions.iter().any(|action| adds_key(action, key)) => {
+                    let turn = self.turns.get(step.by);
+                    return turn.map_or(HistoryPlace::default(), |turn| turn.place);
+                }
+                Change::Altered(_) | Change::OtherRows => version = Some(step.from),
+                Change::Like | Change::Unclear => break,
+            }
+        }
+        HistoryPlace::default()
+    }
+
+    /// Whether the statements at a place may have taken away a foreign key that carries changes on.
+    pub fn loses_carrying_key(&self, place: HistoryPlace) -> bool {
+        let lost = self.lost_foreign_keys();
+        let mut of_place = lost.iter().filter(|lost| lost.by.place == place);
+        of_place.any(|lost| lost.keys.as_ref().is_none_or(|keys| keys.iter().any(ForeignKey::carries_on)))
+    }
+
     /// The table that had this name at a place.
     pub fn identity_at(&self, place: HistoryPlace, database: &str, table: &str) -> TableIdentity {
         let name = (database.to_lowercase(), table.to_lowercase());
@@ -232,6 +258,11 @@ impl TableHistory {
     }
 }
 
+/// Whether it adds a foreign key of this name, which the statement itself gives it.
+fn adds_key(action: &AlterAction, name: &str) -> bool {
+    matches!(action, AlterAction::AddKey(_, Some(key)) if key.has_name() && key.name.eq_ignore_ascii_case(name))
+}
+
 /// Since which statement a name no longer stands for a version, the greatest number for none; `None`: it never did.
 fn end_of(periods: &[NamePeriod], id: VersionId) -> Option<TurnId> {
     let place = periods.iter().rposition(|(_, own)| *own == Some(id))?;
@@ -244,8 +275,14 @@ fn called(keys: Vec<ForeignKey>, name: &str) -> Vec<ForeignKey> {
         keys.into_iter().partition(|key| key.name.eq_ignore_ascii_case(name));
     match named.is_empty() {
         false => named,
-        true => others.into_iter().filter(|key| !key.has_name()).collect(),
+        true => others.into_iter().filter(|key| !key.has_name() && is_of_server(name)).collect(),
     }
+}
+
+/// Whether a foreign key to which no statement gave a name may be called so: `child_ibfk_1`, or since MariaDB 12 `1`.
+fn is_of_server(name: &str) -> bool {
+    let number = name.rsplit_once("_ibfk_").map_or(name, |(_, number)| number);
+    number.bytes().all(|letter| letter.is_ascii_digit())
 }
 
 /// The database that a statement makes. With IF NOT EXISTS it may have been there.
@@ -360,6 +397,44 @@ mod tests {
         );
         assert_eq!(lost(&["ALTER TABLE c DROP SYSTEM VERSIONING"]), []);
         assert_eq!(lost(&["ALTER TABLE c DROP COLUMN x", "ALTER TABLE c DROP INDEX i", "DROP VIEW v"]), []);
+    }
+
+    #[test]
+    fn a_key_counts_from_the_statement_that_added_it() {
+        let added = |statements: &[&str], key: &str| {
+            let mut history = TableHistory::default();
+            for (number, text) in statements.iter().enumerate() {
+                history.record(&in_shop(HistoryPlace { log: number as u64 + 1, offset: 100 }, text));
+            }
+            history.foreign_key_added(("shop", "c"), key).log
+        };
+        let add = "ALTER TABLE b ADD CONSTRAINT bp FOREIGN KEY (p) REFERENCES p (id), ADD FOREIGN KEY (q) REFERENCES q (id)";
+        let statements = ["ALTER TABLE b ADD x INT", add, "RENAME TABLE b TO c", "ALTER TABLE c ADD y INT"];
+        assert_eq!(added(&statements, "BP"), 2);
+        // Whether it is that one isn't known.
+        assert_eq!(added(&statements, "c_ibfk_1"), 0);
+        assert_eq!(added(&[CHILD, "ALTER TABLE c ADD y INT"], "cp"), 0);
+    }
+
+    const CARRYING: &str = "CREATE TABLE c (p INT, CONSTRAINT some CHECK (p > 0), FOREIGN KEY (p) REFERENCES p (id) ON DELETE SET NULL)";
+
+    #[test]
+    fn a_statement_takes_no_carrying_key_if_all_keys_are_known() {
+        let loses = |statements: &[&str]| {
+            let mut history = TableHistory::default();
+            for (number, text) in statements.iter().enumerate() {
+                history.record(&in_shop(HistoryPlace { log: number as u64 + 1, offset: 100 }, text));
+            }
+            history.loses_carrying_key(HistoryPlace { log: statements.len() as u64, offset: 100 })
+        };
+        assert!(loses(&[CHILD, "ALTER TABLE c DROP FOREIGN KEY cp"]));
+        assert!(!loses(&[CHILD, "ALTER TABLE c DROP FOREIGN KEY c_ibfk_1"]));
+        assert!(!loses(&[CHILD, "ALTER TABLE c DROP CONSTRAINT u"]));
+        // A CHECK, which no key is taken for.
+        assert!(!loses(&[CARRYING, "ALTER TABLE c DROP CONSTRAINT some"]));
+        assert!(loses(&[CARRYING, "ALTER TABLE c DROP CONSTRAINT c_ibfk_1"]));
+        assert!(loses(&["ALTER TABLE c DROP CONSTRAINT u"]));
+        assert!(!loses(&[CHILD, "ALTER TABLE c DROP FOREIGN KEY cp", "ALTER TABLE c ADD x INT"]));
     }
 
     #[test]

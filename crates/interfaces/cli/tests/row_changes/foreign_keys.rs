@@ -426,3 +426,59 @@ fn what_foreign_keys_of_the_moment_did_below_the_log_is_named_by_table_at() -> R
     }
     Ok(())
 }
+
+/// Only what a rule carries on is named: not the changes that a rule refuses, nor those of other columns, wherever an ALTER moved them, nor
+/// what came before a key was there.
+#[test]
+fn what_foreign_keys_do_not_carry_on_is_not_named_by_table_at() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("innodb_native_foreign_keys", "ON").start()?;
+    server.sql(
+        "CREATE DATABASE f; USE f; CREATE TABLE p (id INT PRIMARY KEY, code INT NOT NULL UNIQUE, x INT, kind ENUM('a', 'b'));
+         CREATE TABLE c (id INT PRIMARY KEY, p INT, CONSTRAINT some CHECK (p > 0), FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE);
+         CREATE TABLE d (id INT PRIMARY KEY, code INT, FOREIGN KEY (code) REFERENCES p (code) ON UPDATE CASCADE);
+         CREATE TABLE e (id INT PRIMARY KEY, p INT);
+         CREATE TABLE s (id INT PRIMARY KEY, own INT NOT NULL UNIQUE, up INT, x INT, FOREIGN KEY (up) REFERENCES s (own) ON UPDATE CASCADE);
+         INSERT INTO p SELECT n, n + 100, 0, 'a' FROM (WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9) SELECT n \
+         FROM n) n;
+         INSERT INTO c VALUES (10, 1), (20, 2); INSERT INTO d VALUES (10, 101), (20, 102); INSERT INTO e VALUES (10, 1), (20, 2);
+         INSERT INTO s VALUES (1, 11, NULL, 0), (2, 12, 11, 0)",
+    )?;
+    let (folder, place) = (Folder::new(), place_of(&server));
+    for (table, statements, is_named) in [
+        (
+            "f.c",
+            "UPDATE p SET x = 1, kind = 'b'; ALTER TABLE p ADD early INT FIRST, ALGORITHM=COPY; UPDATE p SET x = 2",
+            false,
+        ),
+        (
+            "f.d",
+            "UPDATE p SET early = 1; ALTER TABLE p ADD later INT FIRST; UPDATE p SET early = 2, later = 3",
+            false,
+        ),
+        ("f.d", "DELETE FROM p WHERE id = 3", false),
+        ("f.c", "UPDATE p SET id = 40 WHERE id = 4", false),
+        ("f.c", "ALTER TABLE c DROP CONSTRAINT some", false),
+        ("f.s", "UPDATE s SET x = 1; DELETE FROM s WHERE id = 2", false),
+        (
+            "f.e",
+            "DELETE FROM p WHERE id = 5; ALTER TABLE e ADD CONSTRAINT ep FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE; UPDATE p SET \
+             x = 3",
+            false,
+        ),
+        ("f.e", "DELETE FROM p WHERE id = 6", true),
+        ("f.d", "UPDATE p SET code = 77 WHERE id = 7; ALTER TABLE p DROP COLUMN later", true),
+        ("f.d", "SET binlog_row_image = MINIMAL; UPDATE p SET code = 78 WHERE id = 7", true),
+        ("f.s", "UPDATE s SET own = 13 WHERE id = 1", true),
+    ] {
+        let before = last_gtid(&server)?;
+        server.sql(&format!("USE f; {statements}"))?;
+        let args = ["table-at", table, "--at", &before, "--no-defaults", "--user=root", "--server", &place];
+        let ran = folder.run(args);
+        assert_eq!(ran.code, Some(i32::from(is_named)), "{statements}: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains("below the log"), is_named, "{statements}: {}", ran.stderr);
+        let is_copied = ran.text().contains("INSERT INTO");
+        assert!(is_copied, "{statements}: {}", ran.text());
+    }
+    Ok(())
+}

@@ -19,6 +19,7 @@ use binlogz_schema::SchemaFile;
 use super::PastError;
 use super::create::{ColumnsThen, create_then};
 use super::logged_statements::LoggedStatements;
+use super::routes::TableRoutes;
 use super::session::{PastAnswerRow, PastSession, TableInProgress, column, names_of};
 use super::touched_rows::{SqlValues, TouchedRows};
 use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script, quoted};
@@ -171,9 +172,26 @@ impl LiveTable {
         Ok(())
     }
 
-    /// Leads statements in the logs back from these tables, which are those of now.
-    pub fn settle(tables: &[LiveTable], logged: &mut LoggedStatements) {
-        logged.settle(SchemaFile::of_all(tables.iter().map(|table| &table.schema)));
+    /// Leads statements in the logs back from these tables and those from which foreign keys carry changes on to them, as they are now.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn settle(
+        tables: &[LiveTable],
+        session: &mut PastSession,
+        logged: &mut LoggedStatements,
+    ) -> Result<(), PastError> {
+        let own: Vec<_> = tables.iter().map(|table| (table.database.clone(), table.table.clone())).collect();
+        let mut parents = Vec::new();
+        for (database, table) in TableRoutes::of(session)?.visible_parents(&own) {
+            let place = format!("{}.{}", quoted(&database), quoted(&table));
+            // Of a parent that can't be read all changes count: an account may see its columns, but not the table.
+            let Ok(create) = session.field(&format!("SHOW CREATE TABLE {place}"), 1) else { continue };
+            parents.extend(SchemaFile::parse(&format!("USE {};\n{create};\n", quoted(&database))));
+        }
+        logged.settle(SchemaFile::of_all(tables.iter().map(|table| &table.schema).chain(&parents)));
+        Ok(())
     }
 
     /// Becomes the table that had a name at the moment, by the statements in the logs, which

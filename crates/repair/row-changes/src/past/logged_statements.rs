@@ -77,6 +77,26 @@ impl LoggedStatements {
         names.map_err(|turn| self.placed(turn, &shortened(&turn.statement)))
     }
 
+    /// The way from the moment on of the table that has this name now; `None`: it can't be told, or the table is younger.
+    pub(super) fn way_of_now(
+        &self,
+        now: &(String, String),
+        names: &[(String, String)],
+    ) -> Option<TableWay<'_>> {
+        let ends_there = |name: &&(String, String)| {
+            let later = self.history.names_since(self.moment(), &name.0, &name.1);
+            later.is_ok_and(|later| later.last().is_some_and(|last| is_same(last, now)))
+        };
+        let then = names.iter().find(ends_there)?;
+        self.history.since(self.moment(), &then.0, &then.1).ok()
+    }
+
+    /// Whether the statements of a transaction may have taken away a foreign key that carries changes on.
+    pub(super) fn loses_carrying_key(&self, transaction: &FollowedTransaction) -> bool {
+        let place = HistoryPlace { log: transaction.log_number, offset: transaction.offset };
+        self.history.loses_carrying_key(place)
+    }
+
     /// The tables that a database had at the moment, if these are those that it has now.
     ///
     /// # Errors
@@ -135,6 +155,10 @@ impl LoggedStatements {
             place.map_or_else(|| format!("log {} at {}", turn.place.log, turn.place.offset), Clone::clone);
         format!("{place}: {what}")
     }
+}
+
+fn is_same(one: &(String, String), other: &(String, String)) -> bool {
+    one.0.eq_ignore_ascii_case(&other.0) && one.1.eq_ignore_ascii_case(&other.1)
 }
 
 /// The place of something in a transaction, in words.

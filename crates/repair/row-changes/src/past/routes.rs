@@ -4,6 +4,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use binlogz_schema::{HistoryPlace, ReferentialRule};
+
 use super::PastError;
 use super::indirect::IsolatedTables;
 use super::logged_statements::LoggedStatements;
@@ -25,16 +27,34 @@ pub struct TableRoutes {
     programs: Option<Arc<HashSet<String>>>,
 }
 
-/// A column of a foreign key that carries changes on to the table that has it.
+/// A foreign key that carries changes on to the table that has it.
 #[derive(Debug)]
 struct CascadingKey {
+    name: String,
     child: RouteName,
     parent: RouteName,
-    /// The place of the column that it refers to among the parent's; `None`: the account may not see the parent.
-    referenced: Option<usize>,
+    columns: Vec<CascadingColumn>,
+    on_delete: ReferentialRule,
+    on_update: ReferentialRule,
 }
 
-/// A table whose changes foreign keys carry on to another.
+/// A column of a foreign key. Names are in small letters.
+#[derive(Debug)]
+struct CascadingColumn {
+    name: String,
+    referenced: ReferencedColumn,
+}
+
+/// A column of a parent to which a foreign key refers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReferencedColumn {
+    /// The name, in small letters.
+    pub(super) name: String,
+    /// Its place among the parent's columns of now; `None`: the account may not see the parent.
+    pub(super) place: Option<usize>,
+}
+
+/// A table of which foreign keys carry some changes on to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CascadingParent {
     /// The database and the table, as it is called now.
@@ -43,9 +63,14 @@ pub struct CascadingParent {
     pub(super) names: Vec<RouteName>,
     /// Whether statements changed it since the moment: its columns may have stood elsewhere.
     pub(super) is_altered: bool,
-    /// The columns that foreign keys refer to, by their places among all columns; none if the account may not see the table, and
-    /// then its own foreign keys are not known either.
-    pub(super) columns: Vec<usize>,
+    /// Whether deleted rows are carried on, and not only changed columns.
+    pub(super) carries_deletes: bool,
+    /// The columns whose changes are carried on.
+    pub(super) columns: Vec<ReferencedColumn>,
+    /// Nothing was carried on before this place: no key was there.
+    pub(super) begin: HistoryPlace,
+    /// Whether the account may not see the table: then its own foreign keys are not known either.
+    is_hidden: bool,
 }
 
 impl CascadingParent {
@@ -62,7 +87,25 @@ impl CascadingParent {
 
     /// Whether the account may not see the table.
     pub fn is_hidden(&self) -> bool {
-        self.columns.is_empty()
+        self.is_hidden
+    }
+
+    fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|column| column.name == name)
+    }
+
+    /// Takes changes that a key carries on; whether some of them are new.
+    fn takes(&mut self, more: CascadingParent) -> bool {
+        let before = (self.carries_deletes, self.columns.len());
+        self.carries_deletes |= more.carries_deletes;
+        self.is_hidden |= more.is_hidden;
+        self.begin = self.begin.min(more.begin);
+        for column in more.columns {
+            if !self.has_column(&column.name) {
+                self.columns.push(column);
+            }
+        }
+        before != (self.carries_deletes, self.columns.len())
     }
 }
 
@@ -80,13 +123,15 @@ impl TableRoutes {
     /// A server that can't be asked.
     pub fn of(session: &mut PastSession) -> Result<Self, PastError> {
         let rows = session.rows(
-            "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position FROM \
-             information_schema.referential_constraints r JOIN information_schema.key_column_usage k USING (constraint_schema, \
+            "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position, \
+             k.constraint_name, k.column_name, k.referenced_column_name, r.delete_rule, r.update_rule FROM information_schema.referential_constraints r JOIN information_schema.key_column_usage k USING (constraint_schema, \
              constraint_name, table_name) LEFT JOIN information_schema.columns c ON (c.table_schema, c.table_name, c.column_name) = \
              (k.referenced_table_schema, k.referenced_table_name, k.referenced_column_name) WHERE r.delete_rule NOT IN \
-             ('RESTRICT', 'NO ACTION') OR r.update_rule NOT IN ('RESTRICT', 'NO ACTION')",
+             ('RESTRICT', 'NO ACTION') OR r.update_rule NOT IN ('RESTRICT', 'NO ACTION') ORDER BY k.constraint_schema, \
+             k.table_name, k.constraint_name, k.ordinal_position",
         )?;
-        let foreign_keys: Vec<_> = rows.iter().map(CascadingKey::of).collect();
+        let keys = rows.chunk_by(|one, other| one.first() == other.first() && is_of_one_key(one, other));
+        let foreign_keys: Vec<_> = keys.filter_map(CascadingKey::of).collect();
         let mut routes = TableRoutes { foreign_keys, plain: Arc::default(), programs: None };
         if sees_programs(session)? {
             routes.look_at_programs(session)?;
@@ -137,29 +182,42 @@ impl TableRoutes {
         }
     }
 
-    /// The tables whose deleted rows or changed keys foreign keys carry on to this table, over any number of tables in between.
-    pub(super) fn cascading_parents(&self, table: &RouteName) -> Vec<CascadingParent> {
-        let mut reached = vec![table];
+    /// The tables of which deleted rows or changed keys foreign keys carry on to this table, over any number of tables in between, and
+    /// which of these changes. By the statements in the logs a key counts from where it was added on.
+    pub(super) fn cascading_parents(
+        &self,
+        table: &RouteName,
+        logged: Option<&LoggedStatements>,
+    ) -> Vec<CascadingParent> {
+        let begin =
+            |key: &CascadingKey| logged.map_or_else(HistoryPlace::default, |logged| key.begin(logged));
+        let begins: Vec<_> = self.foreign_keys.iter().map(begin).collect();
         let mut parents: Vec<CascadingParent> = Vec::new();
-        let mut next = 0;
-        while let Some(child) = reached.get(next).copied() {
-            next += 1;
-            for key in self.foreign_keys.iter().filter(|key| key.child == *child) {
-                match parents.iter_mut().find(|parent| parent.name == key.parent) {
-                    Some(parent) => parent.columns.extend(key.referenced),
+        let mut has_grown = true;
+        while has_grown {
+            has_grown = false;
+            for (key, begin) in self.foreign_keys.iter().zip(&begins) {
+                let Some(carried) = key.carried(table, &parents, *begin) else { continue };
+                has_grown |= match parents.iter_mut().find(|parent| parent.name == key.parent) {
+                    Some(parent) => parent.takes(carried),
                     None => {
-                        let columns = Vec::from_iter(key.referenced);
-                        let name = key.parent.clone();
-                        let names = vec![key.parent.clone()];
-                        parents.push(CascadingParent { name, names, is_altered: false, columns });
+                        parents.push(carried);
+                        true
                     }
-                }
-                if !reached.contains(&&key.parent) {
-                    reached.push(&key.parent);
-                }
+                };
             }
         }
         parents
+    }
+
+    /// The tables from which foreign keys carry changes on to one of these, as they are called now, if the account may see them.
+    pub fn visible_parents(&self, tables: &[(String, String)]) -> Vec<(String, String)> {
+        let parents = tables.iter().flat_map(|table| self.cascading_parents(table, None));
+        let visible = parents.filter(|parent| !parent.is_hidden).map(|parent| parent.name);
+        let mut visible: Vec<_> = visible.filter(|parent| !tables.contains(parent)).collect();
+        visible.sort();
+        visible.dedup();
+        visible
     }
 
     /// The tables whose changes leave this one alone: base tables without triggers, from which no foreign key leads to this one or
@@ -171,13 +229,79 @@ impl TableRoutes {
 }
 
 impl CascadingKey {
-    fn of(row: &PastAnswerRow) -> CascadingKey {
-        let referenced = column(row, 4).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        CascadingKey {
+    /// `None`: the server told of no column.
+    fn of(rows: &[PastAnswerRow]) -> Option<CascadingKey> {
+        let row = rows.first()?;
+        Some(CascadingKey {
+            name: column(row, 5),
             child: (column(row, 0), column(row, 1)),
             parent: (column(row, 2), column(row, 3)),
-            referenced,
-        }
+            columns: rows.iter().map(CascadingColumn::of).collect(),
+            on_delete: rule(&column(row, 8)),
+            on_update: rule(&column(row, 9)),
+        })
+    }
+
+    /// Where a statement in the logs added it.
+    fn begin(&self, logged: &LoggedStatements) -> HistoryPlace {
+        logged.history().foreign_key_added((&self.child.0, &self.child.1), &self.name)
+    }
+
+    /// The changes of its parent that end up at a table: as its child, or over the tables that are known to lead there.
+    fn carried(
+        &self,
+        table: &RouteName,
+        known: &[CascadingParent],
+        begin: HistoryPlace,
+    ) -> Option<CascadingParent> {
+        let is_table = self.child == *table;
+        let child = known.iter().find(|parent| parent.name == self.child);
+        let counts =
+            |column: &&CascadingColumn| is_table || child.is_some_and(|child| child.has_column(&column.name));
+        let changed: Vec<_> = self.columns.iter().filter(counts).collect();
+        let carries_deletes = match self.on_delete {
+            ReferentialRule::Refuse => false,
+            ReferentialRule::Cascade => is_table || child.is_some_and(|child| child.carries_deletes),
+            ReferentialRule::SetNull => !changed.is_empty(),
+        };
+        let columns: Vec<&CascadingColumn> = match self.on_update {
+            ReferentialRule::Refuse => Vec::new(),
+            ReferentialRule::Cascade => changed,
+            ReferentialRule::SetNull if changed.is_empty() => Vec::new(),
+            // One changed column makes all of them NULL.
+            ReferentialRule::SetNull => self.columns.iter().collect(),
+        };
+        (carries_deletes || !columns.is_empty()).then(|| CascadingParent {
+            name: self.parent.clone(),
+            names: vec![self.parent.clone()],
+            is_altered: false,
+            carries_deletes,
+            columns: columns.into_iter().map(|column| column.referenced.clone()).collect(),
+            begin,
+            is_hidden: self.columns.iter().any(|column| column.referenced.place.is_none()),
+        })
+    }
+}
+
+impl CascadingColumn {
+    fn of(row: &PastAnswerRow) -> CascadingColumn {
+        let place = column(row, 4).parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let referenced = ReferencedColumn { name: column(row, 7).to_lowercase(), place };
+        CascadingColumn { name: column(row, 6).to_lowercase(), referenced }
+    }
+}
+
+/// Whether two rows are of one key, if their tables are in one database.
+fn is_of_one_key(one: &PastAnswerRow, other: &PastAnswerRow) -> bool {
+    column(one, 1) == column(other, 1) && column(one, 5) == column(other, 5)
+}
+
+/// A rule as information_schema names it. SET DEFAULT gives columns other values, as SET NULL does.
+fn rule(name: &str) -> ReferentialRule {
+    match name {
+        "CASCADE" => ReferentialRule::Cascade,
+        "RESTRICT" | "NO ACTION" => ReferentialRule::Refuse,
+        _ => ReferentialRule::SetNull,
     }
 }
 
@@ -197,4 +321,73 @@ fn sees_programs(session: &mut PastSession) -> Result<bool, PastError> {
 
 fn small((database, table): &RouteName) -> RouteName {
     (database.to_lowercase(), table.to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(table: &str) -> RouteName {
+        ("shop".to_owned(), table.to_owned())
+    }
+
+    /// A key from a column of a table to the column `id` of another.
+    fn key(
+        (child, own): (&str, &str),
+        parent: &str,
+        on_delete: ReferentialRule,
+        on_update: ReferentialRule,
+    ) -> CascadingKey {
+        let referenced = ReferencedColumn { name: "id".to_owned(), place: Some(0) };
+        let columns = vec![CascadingColumn { name: own.to_owned(), referenced }];
+        CascadingKey {
+            name: format!("{child}_{own}"),
+            child: name(child),
+            parent: name(parent),
+            columns,
+            on_delete,
+            on_update,
+        }
+    }
+
+    /// The tables whose changes end up at `c`: DELETE, and the columns.
+    fn carried(foreign_keys: Vec<CascadingKey>) -> Vec<String> {
+        let routes = TableRoutes { foreign_keys, plain: Arc::default(), programs: None };
+        let parents = routes.cascading_parents(&name("c"), None);
+        let shown = |parent: &CascadingParent| {
+            let deletes = if parent.carries_deletes { " DELETE" } else { "" };
+            let columns: String = parent.columns.iter().map(|column| format!(" {}", column.name)).collect();
+            format!("{}{deletes}{columns}", parent.name.1)
+        };
+        parents.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_rule_carries_its_own_change_on_and_no_other() {
+        use ReferentialRule::{Cascade, Refuse, SetNull};
+        assert_eq!(carried(vec![key(("c", "p"), "p", Cascade, Refuse)]), ["p DELETE"]);
+        assert_eq!(carried(vec![key(("c", "p"), "p", Refuse, SetNull)]), ["p id"]);
+        assert_eq!(carried(vec![key(("other", "p"), "p", Cascade, Cascade)]), [""; 0]);
+        let itself = || key(("c", "up"), "c", SetNull, Refuse);
+        assert_eq!(
+            carried(vec![itself(), key(("c", "p"), "p", Cascade, Cascade)]),
+            ["c DELETE", "p DELETE id"]
+        );
+    }
+
+    #[test]
+    fn what_a_table_in_between_does_not_carry_on_ends_there() {
+        use ReferentialRule::{Cascade, Refuse, SetNull};
+        let to_child = |on_update| key(("c", "p"), "p", Cascade, on_update);
+        // A row of `p` goes with one of `g`, and takes those of `c` with it.
+        assert_eq!(
+            carried(vec![to_child(Refuse), key(("p", "g"), "g", Cascade, Refuse)]),
+            ["p DELETE", "g DELETE"]
+        );
+        // A column of `p` to which nothing refers becomes NULL.
+        assert_eq!(carried(vec![key(("p", "g"), "g", SetNull, Cascade), to_child(Cascade)]), ["p DELETE id"]);
+        // The key of `p` is that of `g`.
+        let own_key = key(("p", "id"), "g", Cascade, Cascade);
+        assert_eq!(carried(vec![own_key, to_child(Cascade)]), ["p DELETE id", "g DELETE id"]);
+    }
 }

@@ -21,7 +21,7 @@ use super::PastError;
 use super::indirect::IndirectStatements;
 use super::live::LiveTable;
 use super::logged_statements::{LoggedStatements, place_of};
-use super::routes::{CascadingParent, TableRoutes};
+use super::routes::{CascadingParent, ReferencedColumn, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
@@ -89,15 +89,13 @@ impl<'o> TouchedKeys<'o> {
         let mut touched = Vec::new();
         for (number, table) in tables.iter().enumerate() {
             let own = (table.database.clone(), table.table.clone());
-            let mut parents = routes.cascading_parents(&own);
+            let logged = table.since.as_ref().map(|since| &*since.logged);
+            let mut parents = routes.cascading_parents(&own, logged);
             let mut doubt = None;
             for parent in &mut parents {
-                let followed = table.since.as_ref().and_then(|since| parent.follow(&since.logged));
+                let followed = logged.and_then(|logged| parent.follow(logged));
                 doubt = doubt.or(followed);
             }
-            let itself = parents.iter().find(|parent| parent.name == own);
-            let own_references =
-                itself.map(|own| own.columns.iter().all(|column| table.key.contains(column)));
             let indirect = IndirectStatements::new(routes.isolated_from(&own), passes_statements);
             let names = match &table.since {
                 Some(since) => since.names.clone(),
@@ -109,7 +107,7 @@ impl<'o> TouchedKeys<'o> {
                 selection.tables.push(name.clone());
             }
             let mut touches = TableTouches::new(&table.asked, (names, of_parents), indirect, &memory);
-            (touches.own_references, touches.doubt) = (own_references, doubt);
+            touches.doubt = doubt;
             listener.tables.push(touches);
             touched.push(TouchedTable { table, parents });
         }
@@ -147,8 +145,10 @@ impl<'o> TouchedKeys<'o> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunSummary, PastError> {
         let ways = self.tables.iter().map(TableColumns::of).collect::<Result<Vec<_>, _>>()?;
+        let parents: Vec<_> = self.tables.iter().map(ParentWay::of_table).collect();
         let schema = SchemaFile::of_all(self.tables.iter().map(|table| &table.table.schema));
-        let renderer = Touches { tables: &self.tables, concerned: &self.concerned, columns: &ways };
+        let renderer =
+            Touches { tables: &self.tables, concerned: &self.concerned, columns: &ways, parents: &parents };
         let followed = self.follower.listener.followed.clone();
         let history = followed.as_ref().map(|logged| HistoryUse { history: logged.history(), as_now: false });
         let search = Search {
@@ -286,8 +286,6 @@ struct TableTouches {
     cascaded: Option<String>,
     /// The statement that leaves open which foreign keys carried changes on to it.
     doubt: Option<String>,
-    /// Whether a foreign key refers to the table itself, and then whether to its key alone.
-    own_references: Option<bool>,
 }
 
 /// Tables by database and name.
@@ -312,7 +310,6 @@ impl TableTouches {
             indirect,
             cascaded: None,
             doubt: None,
-            own_references: None,
         }
     }
 
@@ -386,27 +383,12 @@ impl FirstTouches {
         if self.now != MomentPhase::After {
             return Ok(());
         }
-        let mut was_there = false;
-        let mut has_moved = false;
         let mut refused = None;
         let mut fields = RecordFields::of(records);
         while !fields.is_empty() {
             let touch = KeyRecord::take(&mut fields)?;
-            match touch.state {
-                KeyState::There | KeyState::Unknown => was_there = true,
-                KeyState::Absent => has_moved = true,
-                KeyState::NoKey => {}
-            }
             let why = table.touch(&touch, self.digests.of(touch.key))?;
             refused = refused.or(why);
-        }
-        let carries_on =
-            table.own_references.is_some_and(|to_key_alone| match row.flags.has(RowFlags::UPDATE) {
-                true => has_moved || !to_key_alone,
-                false => was_there,
-            });
-        if carries_on {
-            table.may_cascade(transaction, row, "a row of the table, to which others of it refer");
         }
         if let Some(why) = refused {
             self.refuse(number, || format!("{}: {why}", place_of(transaction, row.offset)));
@@ -485,7 +467,11 @@ impl ChoiceListener for FirstTouches {
             let is_of = |(database, name): &(String, String)| words.may_change(&current, database, name);
             let is_named = table.names.iter().any(is_of);
             let is_of_family = is_named || words.is_ddl() && table.of_parents.iter().any(is_of);
-            if is_of_family && words.drops_foreign_key() {
+            let followed = self.followed.as_ref();
+            if is_of_family
+                && words.drops_foreign_key()
+                && followed.is_none_or(|logged| logged.loses_carrying_key(transaction))
+            {
                 table.doubt.get_or_insert_with(|| transaction.changed_by(&text));
             }
             if is_named && !words.is_ddl() {
@@ -580,6 +566,62 @@ impl<'o> TableColumns<'o> {
     }
 }
 
+/// The columns of a parent that matter, by their places in each of its versions since the moment.
+struct ParentWay<'o> {
+    parent: &'o CascadingParent,
+    /// `None`: the parent had the same columns all the time, or where they stood isn't known.
+    way: Option<TableWay<'o>>,
+}
+
+impl<'o> ParentWay<'o> {
+    fn of_table(table: &'o TouchedTable<'_>) -> Vec<ParentWay<'o>> {
+        let logged = table.table.since.as_ref().map(|since| &since.logged);
+        let way = |parent: &'o CascadingParent| {
+            logged.filter(|_| parent.is_altered)?.way_of_now(&parent.name, &parent.names)
+        };
+        table.parents.iter().map(|parent| ParentWay { parent, way: way(parent) }).collect()
+    }
+
+    /// Whether it is a change of the parent that foreign keys carry on: a deleted row, or another value of a column that they refer to.
+    fn carries_on(&self, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) -> bool {
+        let name = (&*table.schema.database, &*table.schema.table);
+        let is_named = |own: &(String, String)| (own.0.as_bytes(), own.1.as_bytes()) == name;
+        if table.place < self.parent.begin || !self.parent.names.iter().any(is_named) {
+            return false;
+        }
+        match operation {
+            Operation::Insert => false,
+            Operation::Update => self.changes_columns(table, row),
+            Operation::Delete => self.parent.carries_deletes,
+        }
+    }
+
+    fn changes_columns(&self, table: &WrittenTable, row: &Row<'_, '_>) -> bool {
+        let columns = &self.parent.columns;
+        let Some(way) = &self.way else {
+            let may_be = |column: &ReferencedColumn| column.place.is_none_or(|place| is_changed(row, place));
+            return !columns.is_empty() && self.parent.is_altered || columns.iter().any(may_be);
+        };
+        let [database, name] = [&table.schema.database, &table.schema.table]
+            .map(|name| std::str::from_utf8(name).unwrap_or_default());
+        // Another table has this name there.
+        let Some(version) = way.version_at(table.place, database, name) else { return false };
+        columns.iter().any(|column| {
+            let own = way.columns.iter().find(|own| own.place_now() == column.place);
+            own.and_then(|own| own.place_in(version)).is_none_or(|place| is_changed(row, place))
+        })
+    }
+}
+
+/// Whether an update may have given a column another value. One that the row after it lacks was left alone.
+fn is_changed(row: &Row<'_, '_>, column: usize) -> bool {
+    match (content(row.before, column), content(row.after, column)) {
+        (Some(before), Some(after)) => before != after,
+        (None, after) => after.is_some(),
+        (Some(_), None) => false,
+    }
+}
+
 /// Which of the tables the rows of each name may concern: as their own, or as those of a parent.
 #[derive(Default)]
 struct ConcernedTables(HashMap<Vec<u8>, HashMap<Vec<u8>, Vec<usize>>>);
@@ -603,6 +645,7 @@ struct Touches<'o> {
     tables: &'o [TouchedTable<'o>],
     concerned: &'o ConcernedTables,
     columns: &'o [TableColumns<'o>],
+    parents: &'o [Vec<ParentWay<'o>>],
 }
 
 impl Renderer for Touches<'_> {
@@ -652,9 +695,15 @@ impl Renderer for Touches<'_> {
                 TouchOfTable::Own(number, &records).encode(out);
                 records.clear();
             }
-            if parent_change(&own.parents, table, operation, row) {
-                push(&mut records, format_args!("{} of a row in ", operation.name()));
-                records.extend_from_slice(&table.name);
+            let parents = self.parents.get(number).map_or(&[][..], Vec::as_slice);
+            let parent = parents.iter().find(|parent| parent.carries_on(table, operation, row));
+            if let Some(ParentWay { parent, .. }) = parent {
+                if (&*parent.name.0, &*parent.name.1) == (&*own.table.database, &*own.table.table) {
+                    push(&mut records, "a row of the table, to which others of it refer");
+                } else {
+                    push(&mut records, format_args!("{} of a row in ", operation.name()));
+                    records.extend_from_slice(&table.name);
+                }
                 TouchOfTable::Parent(number, &records).encode(out);
                 records.clear();
             }
@@ -703,35 +752,6 @@ fn push_touches(
     }
     if row.after.is_some() && before != after {
         KeyRecord { state: KeyState::Absent, key: &after, text: b"" }.encode(out);
-    }
-}
-
-/// Whether it is a change of a parent that foreign keys carry on: a deleted row, or another value of a column that they refer to.
-fn parent_change(
-    parents: &[CascadingParent],
-    table: &WrittenTable,
-    operation: Operation,
-    row: &Row<'_, '_>,
-) -> bool {
-    let name = (&*table.schema.database, &*table.schema.table);
-    let is_named = |own: &(String, String)| (own.0.as_bytes(), own.1.as_bytes()) == name;
-    let is_table = |parent: &&CascadingParent| parent.names.iter().any(is_named);
-    let Some(CascadingParent { columns, is_altered, .. }) = parents.iter().find(is_table) else {
-        return false;
-    };
-    // A column that one image lacks wasn't changed.
-    let is_changed = || {
-        columns.is_empty()
-            || *is_altered
-            || columns.iter().any(|index| match (content(row.before, *index), content(row.after, *index)) {
-                (Some(before), Some(after)) => before != after,
-                _ => false,
-            })
-    };
-    match operation {
-        Operation::Insert => false,
-        Operation::Update => is_changed(),
-        Operation::Delete => true,
     }
 }
 

@@ -282,7 +282,7 @@ impl TableAt {
         let Some((names, mut live)) = opened else { return self.look_for_statements(connect, &mut session) };
         let targets = target.of_tables(&names, &self.files, self.force)?;
         if let Some(mut logged) = logged {
-            LiveTable::settle(&live, &mut logged);
+            LiveTable::settle(&live, &mut session, &mut logged)?;
             let logged: Arc<LoggedStatements> = Arc::from(logged);
             for (table, (database, name)) in live.iter_mut().zip(&names) {
                 table.follow(&logged, (database, name))?;
@@ -571,7 +571,8 @@ fn warn_of_cascades(
     }
     if let Some(doubtful) = doubtful {
         warn(&format!(
-            "{shown}: this statement after the moment changed foreign keys that led to the table, or a table that they refer to: whether rows              of the table were changed below the log before it isn't known: {doubtful}"
+            "{shown}: this statement after the moment changed foreign keys that led to the table, or a table that they refer to: whether rows of the \
+             table were changed below the log before it isn't known: {doubtful}"
         ));
         exit = Exit::Negative;
     }
