@@ -1,16 +1,17 @@
 //! Which events are shown: mysqlbinlog's options, resolved. Its text and JSON lines both use them.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_flow::BoundaryMoment;
 
 /// Which events are shown.
 #[derive(Debug, Clone)]
 pub struct EventSelection {
     /// `--offset`: the number of entries to skip first.
     pub offset: u64,
-    /// `--start-datetime`, in seconds since 1970: events are skipped up to the first one of that time.
-    pub start_time: Option<i64>,
+    /// `--start-datetime`: events are skipped up to the first one of that time.
+    pub start_time: Option<BoundaryMoment>,
     /// `--stop-datetime`.
-    pub stop_time: Option<i64>,
+    pub stop_time: Option<BoundaryMoment>,
     /// `--server-id`.
     pub server_id: Option<u32>,
     /// Which bits of a server id count (`--server-id-bits`).

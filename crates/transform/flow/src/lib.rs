@@ -25,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod boundary_moment;
 pub mod error;
 pub mod events;
 pub mod passes;
@@ -34,6 +35,7 @@ mod unread;
 pub mod work;
 
 pub use binlogz_payload::{LogContext, Spool};
+pub use boundary_moment::BoundaryMoment;
 pub use error::Error;
 pub use passes::rewrite::{MovedTransaction, Rewrite, RewriteSummary, Rewriter};
 pub use passes::row_changes::{RowChange, RowChanges, RowPosition};

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A local time that clocks show twice or never is an error, except where mysqlbinlog's options are taken: there it is the moment that
-//! mysqlbinlog takes. No fraction is dropped: where only whole seconds are known, one that isn't zero is refused.
+//! mysqlbinlog takes. No fraction is dropped.
 
 mod civil;
 mod no_time;
@@ -51,22 +51,6 @@ impl GivenTime {
     /// Since 1970.
     pub fn microseconds(self) -> i64 {
         self.microseconds
-    }
-
-    /// Seconds since 1970, for data that has whole seconds only.
-    ///
-    /// # Errors
-    ///
-    /// [`NoTime::Fraction`]
-    pub fn whole_seconds(self) -> Result<i64, NoTime> {
-        // Later than any time.
-        if self.microseconds == i64::MAX {
-            return Ok(i64::MAX);
-        }
-        match self.microseconds.rem_euclid(MICROSECONDS) {
-            0 => Ok(self.microseconds.div_euclid(MICROSECONDS)),
-            _ => Err(NoTime::Fraction),
-        }
     }
 
     fn of(seconds: Option<i64>, microseconds: i64) -> Self {

@@ -17,8 +17,6 @@ pub enum NoTime {
         /// The day of the month.
         day: u32,
     },
-    /// It has a fraction of a second where only whole ones are known.
-    Fraction,
     /// It is finer than microseconds.
     TooFine,
     /// It begins with `-`, and no duration follows.
@@ -44,10 +42,6 @@ impl fmt::Display for NoTime {
                 f,
                 "expected a time such as '2026-11-27 10:42:17.5', 2026-11-27, 10:42, 'yesterday 10:42', -1h, now or @SECONDS: local \
                  time, unless UTC, Z or an offset such as +01:00 ends it"
-            ),
-            NoTime::Fraction => write!(
-                f,
-                "expected whole seconds, which are all that is known here: a fraction would be dropped"
             ),
             NoTime::TooFine => write!(f, "expected at most six digits after the second"),
             NoTime::Date { year, month, day } => write!(f, "there is no {year:04}-{month:02}-{day:02}"),

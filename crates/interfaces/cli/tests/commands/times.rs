@@ -78,21 +78,14 @@ fn every_form_is_taken_by_every_command() {
     }
 }
 
-/// Commands that know whole seconds only refuse a fraction; now has one.
 #[test]
-fn relative_times_and_fractions_are_taken_or_named() {
+fn relative_times_and_fractions_are_taken() {
     let folder = Folder::new();
     for time in ["now", "-1h", "-1h30m", "-2d", "2026-11-22 10:42:17.123456", "10:42:17.5", "@1795309323.25"]
     {
         for command in TAKING {
             let ran = with_time(&folder, command, time);
-            let has_seconds = command[0] == "dump" || command[1] == "cat" || command[1] == "restore";
-            let is_named = ran.stderr.contains("expected whole seconds");
-            assert!(
-                if has_seconds { is_named } else { is_taken(&ran) },
-                "{command:?}, {time}: {}",
-                ran.stderr
-            );
+            assert!(is_taken(&ran), "{command:?}, {time}: {}", ran.stderr);
         }
     }
 }

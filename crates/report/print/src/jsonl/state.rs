@@ -202,12 +202,12 @@ impl JsonState {
         if is_in_front {
             return false;
         }
-        let time = i64::from(event.header.timestamp);
-        if selection.stop_time.is_some_and(|stop| time >= stop) {
+        let (second, committed) = (event.header.timestamp, self.frame.commit_time);
+        if selection.stop_time.is_some_and(|stop| stop.is_reached(second, committed)) {
             self.ended |= !event.is_inside_payload();
             return false;
         }
-        self.started |= selection.start_time.is_none_or(|start| time >= start);
+        self.started |= selection.start_time.is_none_or(|start| start.is_reached(second, committed));
         let is_of_the_data =
             !matches!(event_type, EventType::PREVIOUS_GTIDS | EventType::ROTATE | EventType::STOP);
         self.met.time |= self.started && is_of_the_data;

@@ -17,6 +17,8 @@ pub struct MysqlbinlogState {
     pub(super) entries: u64,
     /// An event was late enough, and far enough from the first: from now on all are.
     pub(super) started: bool,
+    /// When the open transaction was committed first, in microseconds since 1970, if times are chosen.
+    pub(super) committed: Option<u64>,
     /// Transactions that are not to be shown, by their GTID.
     pub(super) filtered_by_gtid: bool,
     pub(super) session: PrintedSettings,

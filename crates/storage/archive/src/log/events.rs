@@ -46,6 +46,12 @@ pub(crate) fn gtid_of(event: &[u8]) -> Option<binlogz_binlog::gtid::Gtid> {
     AnyGtidEvent::decode_frame(&frame(event)?).ok().flatten()?.gtid()
 }
 
+/// When the transaction of a GTID event was committed first, in microseconds since 1970.
+pub(crate) fn commit_time_of(event: &[u8]) -> Option<u64> {
+    let times = AnyGtidEvent::decode_frame(&frame(event)?).ok().flatten()?.commit_timestamps()?;
+    Some(times.original.unwrap_or(times.immediate))
+}
+
 /// The magic, the format description and the previous GTIDs at the start of a log.
 pub(crate) fn head(log: &[u8]) -> Vec<u8> {
     let mut head = MAGIC.to_vec();

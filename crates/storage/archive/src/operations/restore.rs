@@ -374,7 +374,8 @@ impl Filter {
                 EventChoice::Leave
             }
             Boundary::Begin | Boundary::BeginAgain | Boundary::Single => {
-                let choice = selection.choose(events::gtid_of(event).as_ref(), header.timestamp);
+                let committed = selection.has_times().then(|| events::commit_time_of(event)).flatten();
+                let choice = selection.choose(events::gtid_of(event).as_ref(), header.timestamp, committed);
                 self.chosen = matches!(choice, EventChoice::Take { .. });
                 choice
             }

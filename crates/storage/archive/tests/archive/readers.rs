@@ -15,6 +15,7 @@ use binlogz_archive::restore::{self, LastObject};
 use binlogz_archive::selection::TransactionSelection;
 use binlogz_archive::storage::ArchiveFolder;
 use binlogz_binlog::row::TableSchema;
+use binlogz_flow::BoundaryMoment;
 use binlogz_testkit::builder::{LogBuilder, Release};
 
 const LOG: &str = "binlog.000001";
@@ -112,7 +113,10 @@ fn picked(shared: &Shared, each: &mut dyn FnMut()) {
 
 fn chosen(shared: &Shared, each: &mut dyn FnMut()) {
     let (told, calls) = mpsc::channel();
-    let selection = TransactionSelection { start: Some(1), ..TransactionSelection::default() };
+    let selection = TransactionSelection {
+        start: Some(BoundaryMoment::of_microseconds(1000000)),
+        ..TransactionSelection::default()
+    };
     let mut out = || Ok(Box::new(Sent(told.clone())) as Box<dyn std::io::Write>);
     restore::chosen_after(&shared.folder, &shared.last, &shared.file, &selection, 2, &mut out).unwrap();
     calls.try_iter().for_each(|()| each());

@@ -11,6 +11,7 @@ use binlogz_archive::selection::TransactionSelection;
 use binlogz_archive::storage::ArchiveFolder;
 use binlogz_archive::storage::{ArchiveStorage, ListedObject, ManifestBytes, ReadRange};
 use binlogz_archive::{Result, check, restore};
+use binlogz_flow::BoundaryMoment;
 use binlogz_testkit::{corpus, mutate};
 
 fn add(storage: &dyn ArchiveStorage, name: &str, log: &[u8]) -> FileEntry {
@@ -66,7 +67,10 @@ fn transactions_are_not_chosen_from_another_logs_segment() {
     assert!(entries[0].gtids != entries[1].gtids && !entries[1].gtids.is_empty());
     let object = |place: usize| dirs[place].path().join("objects").join(&entries[place].objects[0]);
     std::fs::copy(object(1), object(0)).unwrap();
-    let all = TransactionSelection { start: Some(0), ..TransactionSelection::default() };
+    let all = TransactionSelection {
+        start: Some(BoundaryMoment::of_microseconds(0)),
+        ..TransactionSelection::default()
+    };
     let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn Write>);
     let error = restore::chosen(&right, &entries[0], &all, 1, &mut out).unwrap_err().to_string();
     assert!(error.starts_with("set of GTIDs of its blocks is "), "{error}");
@@ -83,7 +87,10 @@ fn payloads_of_another_codec_are_an_error_that_names_both() {
     let error = restore::whole(&storage, &other, &mut std::io::sink(), 1).unwrap_err().to_string();
     assert!(error.contains("by libzstd 1.4.9,") && error.contains(&ours), "{error}");
     // Once expanded, they need no codec.
-    let all = TransactionSelection { start: Some(0), ..TransactionSelection::default() };
+    let all = TransactionSelection {
+        start: Some(BoundaryMoment::of_microseconds(0)),
+        ..TransactionSelection::default()
+    };
     let mut out = || Ok(Box::new(std::io::sink()) as Box<dyn Write>);
     assert!(restore::chosen(&storage, &other, &all, 1, &mut out).unwrap().transactions > 0);
 }

@@ -12,6 +12,7 @@ use binlogz_archive::selection::TransactionSelection;
 use binlogz_archive::storage::ArchiveStorage;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_figures::counted;
+use binlogz_flow::BoundaryMoment;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
@@ -30,12 +31,14 @@ struct Chosen {
     /// Only these transactions
     #[arg(long, value_name = "GTID_SET", alias = "include-gtids")]
     gtids: Option<GtidSet>,
-    /// Only transactions begun at this time or later, in whole seconds: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
-    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
-    start_datetime: Option<u32>,
-    /// Only transactions begun before this time
-    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true, alias = "until-datetime")]
-    stop_datetime: Option<u32>,
+    /// Only transactions begun at this time or later: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …
+    ///
+    /// With a fraction of a second: only those committed then or later, where MySQL logs microseconds, else by whole seconds.
+    #[arg(long, value_name = "TIME", value_parser = boundary, allow_hyphen_values = true)]
+    start_datetime: Option<BoundaryMoment>,
+    /// Only transactions begun before this time, or with a fraction committed
+    #[arg(long, value_name = "TIME", value_parser = boundary, allow_hyphen_values = true, alias = "until-datetime")]
+    stop_datetime: Option<BoundaryMoment>,
     /// Only what stands before this transaction
     #[arg(long, value_name = "GTID")]
     stop_before_gtid: Option<Gtid>,
@@ -116,8 +119,8 @@ impl Chosen {
         }
         let is_of_times = |file: &FileEntry| {
             let (first, last) = file.times.unwrap_or((0, u32::MAX));
-            self.start_datetime.is_none_or(|start| last >= start)
-                && self.stop_datetime.is_none_or(|stop| first < stop)
+            self.start_datetime.is_none_or(|start| start.may_be_reached(last))
+                && self.stop_datetime.is_none_or(|stop| !stop.is_reached(first, None))
         };
         if let Some(stop) = self.stop_before_gtid.filter(|stop| !there.contains(stop)) {
             return Ok(Some(UnmetRequest::stop_before_gtid(&stop).line));
@@ -127,7 +130,7 @@ impl Chosen {
             let is_over = files
                 .iter()
                 .filter_map(|file| file.times)
-                .all(|(_, last)| self.start_datetime.is_some_and(|start| last < start));
+                .all(|(_, last)| self.start_datetime.is_some_and(|start| !start.may_be_reached(last)));
             let end = end_in_words(files).filter(|_| is_over && self.logs.is_empty());
             return Ok(Some(end.map_or(unmet.clone(), |end| format!("{unmet}; {end}"))));
         }
@@ -324,15 +327,15 @@ impl<W: Write> Write for SkippingWriter<W> {
     }
 }
 
-/// Reads a time into seconds since 1970. A plain number already is that, as in earlier versions, unless it is a date as well.
-fn seconds(text: &str) -> Result<u32, String> {
+/// Reads a time. A plain number is seconds since 1970, as in earlier versions, unless it is a date as well.
+fn boundary(text: &str) -> Result<BoundaryMoment, String> {
     let given = text.parse::<GivenTime>();
-    let seconds = match (given, text.parse::<u32>()) {
+    let microseconds = match (given, text.parse::<u32>()) {
         (Ok(_), Ok(_)) => {
             return Err("may be a date or seconds since 1970: write @ before the seconds".to_owned());
         }
-        (Err(NoTime::Text | NoTime::Date { .. }), Ok(seconds)) => return Ok(seconds),
-        (given, _) => given.and_then(GivenTime::whole_seconds).map_err(|no_time| no_time.to_string())?,
+        (Err(NoTime::Text | NoTime::Date { .. }), Ok(seconds)) => i64::from(seconds) * 1_000_000,
+        (given, _) => given.map(GivenTime::microseconds).map_err(|no_time| no_time.to_string())?,
     };
-    Ok(u32::try_from(seconds.max(0)).unwrap_or(u32::MAX))
+    Ok(BoundaryMoment::of_microseconds(microseconds))
 }

@@ -5,6 +5,7 @@
 //! events begins. JSON lines leave out transactions that weren't chosen or have no rows of `--table` or `--database`.
 
 use binlogz_archive::part::BlockRun;
+use binlogz_flow::BoundaryMoment;
 use binlogz_print::EventSelection;
 use binlogz_print::met::MetRequests;
 
@@ -15,7 +16,7 @@ use super::options::{DumpFormat, DumpSettings, POSITION_MIN};
 pub(super) struct DumpSearch<'o> {
     selection: &'o EventSelection,
     /// `None`: everything from here on is late enough.
-    start: Option<i64>,
+    start: Option<BoundaryMoment>,
     /// Lines have nothing of transactions that weren't chosen.
     is_lines: bool,
     /// Statements that empty a table are shown beside its rows.
@@ -70,7 +71,7 @@ impl<'o> DumpSearch<'o> {
             return true;
         }
         if let Some(start) = self.start {
-            let is_early = run.times().is_some_and(|(_, last)| i64::from(last) < start);
+            let is_early = run.times().is_some_and(|(_, last)| !start.may_be_reached(last));
             if is_early && !run.may_have_loose() {
                 self.met.pass_over(self.selection, &run.gtids, false);
                 return false;
@@ -83,7 +84,7 @@ impl<'o> DumpSearch<'o> {
             return true;
         }
         if let Some(stop) = self.selection.stop_time
-            && run.times().is_none_or(|(_, last)| i64::from(last) >= stop)
+            && run.times().is_none_or(|(_, last)| stop.may_be_reached(last))
         {
             self.all = true;
             return true;

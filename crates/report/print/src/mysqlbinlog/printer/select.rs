@@ -16,6 +16,7 @@ use crate::mysqlbinlog::query::end_line;
 use crate::mysqlbinlog::shown::ShownEvent;
 use crate::mysqlbinlog::state::{BufferedEvent, PrintStop};
 use crate::number::push_unsigned;
+use crate::selection::EventSelection;
 
 impl Run<'_> {
     /// Takes an event of the log: before `--start-position` only the first few are read.
@@ -189,10 +190,12 @@ impl Run<'_> {
     ) -> io::Result<PrintStep> {
         let selection = &self.options.selection;
         let event_type = shown.header.event_type;
-        let time = i64::from(shown.header.timestamp);
+        let second = shown.header.timestamp;
+        self.note_commit(shown);
         if event_type != EventType::FORMAT_DESCRIPTION {
             if !self.state.started {
-                let late = selection.start_time.is_none_or(|start| time >= start);
+                let late =
+                    selection.start_time.is_none_or(|start| start.is_reached(second, self.state.committed));
                 if self.state.entries < selection.offset || !late {
                     return Ok(PrintStep::Go);
                 }
@@ -209,7 +212,8 @@ impl Run<'_> {
         if !shown.inside_payload && !is_at_stop {
             self.state.met.end = shown.position + u64::from(shown.header.event_size);
         }
-        if selection.stop_time.is_some_and(|stop| time >= stop) || is_at_stop {
+        if selection.stop_time.is_some_and(|stop| stop.is_reached(second, self.state.committed)) || is_at_stop
+        {
             return Ok(PrintStep::Stop);
         }
         self.state.met.time |= is_of_the_data(event_type);
@@ -239,6 +243,21 @@ impl Run<'_> {
         }
         self.is_chosen = true;
         self.chosen_event(shown, event)
+    }
+
+    /// Takes the time of commit, where times are chosen.
+    fn note_commit(&mut self, shown: &ShownEvent<'_>) {
+        let EventSelection { start_time, stop_time, .. } = &self.options.selection;
+        if start_time.is_none() && stop_time.is_none() {
+            return;
+        }
+        let event_type = shown.header.event_type;
+        if event_type.is_gtid() {
+            let times = gtid_of(shown).and_then(|gtid| gtid.commit_timestamps());
+            self.state.committed = times.map(|times| times.original.unwrap_or(times.immediate));
+        } else if event_type.is_of_file() {
+            self.state.committed = None;
+        }
     }
 
     /// Whether the transaction's GTID is excluded.

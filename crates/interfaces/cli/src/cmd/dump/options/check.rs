@@ -136,14 +136,17 @@ fn check_raw(options: &DumpSettings, told: &mut String) -> Result<(), String> {
     Ok(())
 }
 
+/// Microseconds in a second.
+const MICROSECONDS: i64 = 1_000_000;
+
 /// Names local times that clocks show twice or never, and the moments that mysqlbinlog takes them for.
 fn warn_of_local_times(options: &DumpSettings, told: &mut String) {
     let times = [("start-datetime", options.start_datetime), ("stop-datetime", options.stop_datetime)];
-    for (name, seconds) in times {
-        let Some((text, seconds)) = options.given(name).zip(seconds) else { continue };
+    for (name, moment) in times {
+        let Some((text, moment)) = options.given(name).zip(moment) else { continue };
         let text = text.to_string_lossy();
         if let Err(no_time @ (NoTime::Twice(..) | NoTime::Never(_))) = text.parse::<GivenTime>() {
-            let taken = time::shown(u32::try_from(seconds).unwrap_or(u32::MAX));
+            let taken = time::shown(u32::try_from(moment.microseconds() / MICROSECONDS).unwrap_or(u32::MAX));
             told.push_str(&format!(
                 "WARNING: --{name}={text}: {no_time}; taken, as by mysqlbinlog: {taken}\n"
             ));

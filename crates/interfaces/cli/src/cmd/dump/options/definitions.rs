@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use binlogz_change_formats::{BigintUnsigned, Decimals};
 use binlogz_print::mysqlbinlog::Base64Output;
+use binlogz_flow::BoundaryMoment;
 use binlogz_source::SslMode;
 
 use super::choice::choose;
@@ -271,7 +272,8 @@ pub(super) const OPTIONS: &[OptionDefinition] = &[
             options.start_datetime = Some(datetime(value)?);
             Ok(())
         },
-        "Begin with the first event of this time or later, in whole seconds: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h …",
+        "Begin with the first event of this time or later: '2026-11-22 23:10', 23:10, 'yesterday 23:10', -1h … With a fraction: with the first \
+         transaction committed then, where MySQL logs microseconds, else by whole seconds",
     ),
     OptionDefinition::unsigned(
         "start-position",
@@ -513,10 +515,11 @@ fn set_gtids(_: &mut DumpSettings, _: &'static str, _: &OsStr) -> Result<(), Str
     Ok(())
 }
 
-fn datetime(value: &OsStr) -> Result<i64, String> {
+fn datetime(value: &OsStr) -> Result<BoundaryMoment, String> {
     let text = value.to_string_lossy();
-    let given = GivenTime::of_mysqlbinlog(&text).and_then(GivenTime::whole_seconds);
-    given.map_err(|no_time| match no_time {
+    let given = GivenTime::of_mysqlbinlog(&text);
+    let moment = given.map(|time| BoundaryMoment::of_microseconds(time.microseconds()));
+    moment.map_err(|no_time| match no_time {
         // mysqlbinlog's words.
         NoTime::Text => format!("ERROR: Incorrect date and time argument: {text}"),
         no_time => format!("ERROR: Incorrect date and time argument: {text}: {no_time}"),

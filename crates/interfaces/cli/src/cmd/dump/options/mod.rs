@@ -28,6 +28,7 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 
 use binlogz_change_formats::{BigintUnsigned, ChangeFormat, Decimals};
 use binlogz_print::mysqlbinlog::Base64Output;
+use binlogz_flow::BoundaryMoment;
 
 pub(crate) use self::clap::DumpCommand;
 pub(crate) use arguments::{ArgumentsOutcome, ParsedArguments, parse};
@@ -65,9 +66,9 @@ pub(crate) struct DumpSettings {
     /// Where to stop in the last log.
     pub(crate) stop_position: Option<u64>,
     /// In seconds since 1970.
-    pub(crate) start_datetime: Option<i64>,
+    pub(crate) start_datetime: Option<BoundaryMoment>,
     /// In seconds since 1970.
-    pub(crate) stop_datetime: Option<i64>,
+    pub(crate) stop_datetime: Option<BoundaryMoment>,
     pub(crate) include_gtids: Option<GtidSet>,
     pub(crate) exclude_gtids: Option<GtidSet>,
     pub(crate) stop_before_gtid: Option<Gtid>,
