@@ -58,6 +58,8 @@ pub struct TablesOfLogs {
     /// Why statements of the logs may be missing from the history, if they may.
     gap: Option<String>,
     notes: Mutex<BTreeMap<(String, String), String>>,
+    /// Up to where the logs were read ahead: those in use go on after it.
+    read_ahead_to: Option<HistoryPlace>,
     /// Statements may be left out between those that are recorded.
     has_gaps: bool,
     /// Takes each note at once.
@@ -92,6 +94,13 @@ impl TablesOfLogs {
         TablesOfLogs { gap: Some(why), ..self }
     }
 
+    /// The history has the statements before this place. Those of a log that a server still writes come later, and are recorded as they
+    /// pass.
+    #[must_use]
+    pub fn read_ahead_to(self, place: HistoryPlace) -> Self {
+        TablesOfLogs { read_ahead_to: Some(place), ..self }
+    }
+
     /// The statements that are recorded aren't all: no CREATE TABLE tells what its table is later.
     #[must_use]
     pub fn with_gaps(self) -> Self {
@@ -107,6 +116,16 @@ impl TablesOfLogs {
     /// Whether tables are known by the statements up to each place, which then are to be recorded.
     pub fn is_forward(&self) -> bool {
         self.history.is_none()
+    }
+
+    /// Whether a statement at this place is to be recorded: it wasn't read ahead.
+    pub fn records(&self, place: HistoryPlace) -> bool {
+        self.is_forward() || self.is_beyond(place)
+    }
+
+    /// Whether the logs were read ahead up to before this place.
+    fn is_beyond(&self, place: HistoryPlace) -> bool {
+        self.read_ahead_to.is_some_and(|end| place >= end)
     }
 
     /// Whether statements of logs that were read ahead may have changed tables.
@@ -135,7 +154,7 @@ impl TablesOfLogs {
     /// As long as this is the same, so are all tables.
     pub fn era(&self, place: HistoryPlace, so_far: &TablesSoFar) -> usize {
         match &self.history {
-            Some(history) => history.statements_before(place),
+            Some(history) => history.statements_before(place) + so_far.statements(),
             None => so_far.statements(),
         }
     }
@@ -178,6 +197,14 @@ impl TablesOfLogs {
             Some(problem) => Err(problem),
         };
         if let Some(history) = &self.history {
+            match so_far.at(database, table) {
+                TableByNow::Untouched => {}
+                _ if !self.is_beyond(place) => {}
+                TableByNow::Defined(defined) => return fitting(defined),
+                TableByNow::UnknownSince(turn) => {
+                    return Err(self.unknown("what columns it has after this isn't known", turn));
+                }
+            }
             return match history.at(place, database, table) {
                 TableThen::Known(then) => {
                     if self.gap.is_some() && !is_named {

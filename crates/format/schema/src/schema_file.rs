@@ -16,7 +16,7 @@ use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::TokenReader;
 
 /// The tables of a schema file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SchemaFile {
     /// By table, each with its database where the file tells.
     tables: HashMap<String, Vec<(Option<String>, DefinedTable)>>,

@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use binlogz_testkit::altered_tables::{AlteredLogs, altered_logs};
 use binlogz_testkit::{MysqlSandbox, Result, Tool, mutate, require_tool, setting};
@@ -270,3 +271,64 @@ fn names_are_those_that_the_server_logs_with_all_metadata() -> Result<()> {
     assert!(shares[0].0 * 10 >= shares[0].1 * 5, "SEED={first}: {shares:?}");
     Ok(())
 }
+
+/// The server moves a column to and fro while its log is printed: each row has the columns of its place, or the statement is named since
+/// which they aren't known.
+#[test]
+fn a_log_in_use_has_the_columns_of_each_place() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let schema = schema(&server);
+    server.sql(
+        "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT, paid INT, owed INT)",
+    )?;
+    let insert = "INSERT INTO shop.t (paid, owed) VALUES (100, 5)";
+    let moves = format!(
+        "{insert}; ALTER TABLE shop.t MODIFY owed INT FIRST, ALGORITHM=COPY; {insert}; ALTER TABLE shop.t MODIFY owed INT AFTER paid, \
+         ALGORITHM=COPY;"
+    );
+    let log = server.binlogs()?.pop().unwrap();
+    let is_over = AtomicBool::new(false);
+    let runs: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                server.sql(&moves.repeat(5)).unwrap();
+            }
+        });
+        let logs = std::slice::from_ref(&log);
+        let runs = (0..RUNS_BESIDE).map(|_| dump(&folder, "jsonl", &[&schema], logs)).collect();
+        is_over.store(true, Ordering::Relaxed);
+        runs
+    });
+    let mut exact = 0;
+    for ran in &runs {
+        let rows = images("jsonl", ran.text());
+        let known = rows.iter().filter(|row| row["paid"].is_number());
+        assert_eq!(
+            known.clone().find(|row| row["paid"] != 100 || row["owed"] != 5),
+            None,
+            "of {}",
+            rows.len()
+        );
+        match ran.code {
+            Some(0) => {
+                exact += 1;
+                assert_eq!((known.count(), &*ran.stderr), (rows.len(), ""));
+            }
+            code => {
+                assert_eq!(code, Some(1), "{}", ran.stderr);
+                let is_named = ran.stderr.contains("ALTER TABLE shop.t MODIFY");
+                assert!(is_named || ran.stderr.contains("try again"), "{}", ran.stderr);
+            }
+        }
+    }
+    println!("{exact} of {RUNS_BESIDE} exact");
+    server.flush_binary_logs()?;
+    let ran = dump(&folder, "jsonl", &[&schema], std::slice::from_ref(&log));
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    Ok(())
+}
+
+/// How often a log is printed while it is written.
+const RUNS_BESIDE: usize = 12;

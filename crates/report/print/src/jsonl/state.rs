@@ -58,7 +58,8 @@ impl JsonState {
         let class = event.header.event_type.class();
         // In payloads there is no DDL: the server doesn't compress it.
         if class.may_change_tables() {
-            if tables.is_forward() && !event.is_inside_payload() && !is_control(event.body) {
+            let place = self.tables.place(event.position.offset + self.moved);
+            if tables.records(place) && !event.is_inside_payload() && !is_control(event.body) {
                 self.record(event);
             }
         } else if class == EventClass::File {
