@@ -329,6 +329,11 @@ fn members_in(rest: &[Token]) -> Vec<String> {
 }
 
 impl DefinedTable {
+    /// The columns of the primary key and of the unique ones, those that can be NULL among them.
+    pub fn columns_of_keys(&self) -> impl Iterator<Item = &str> {
+        self.defined.iter().flat_map(|key| &key.columns).map(String::as_str)
+    }
+
     /// The columns and keys of a table after its name; `None`: it has none there, or more columns than those.
     pub(crate) fn of_create(reader: &mut TokenReader, name: &str) -> Option<DefinedTable> {
         if reader.peek() != Some(&Token::LParen) {

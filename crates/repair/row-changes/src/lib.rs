@@ -52,4 +52,4 @@ pub use past::{
 pub use script::{
     AppliedChanges, ApplyOptions, ReadHistory, Script, ScriptForm, ScriptSummary, TableSummary,
 };
-pub use table::{ServerSchemaError, ServerTables, is_server, server_schema};
+pub use table::{ServerSchemaError, ServerTables, is_server, sees_all_tables, server_schema};

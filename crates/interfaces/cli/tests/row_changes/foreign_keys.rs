@@ -482,3 +482,43 @@ fn what_foreign_keys_do_not_carry_on_is_not_named_by_table_at() -> Result<()> {
     }
     Ok(())
 }
+
+/// An account that may not see all tables doesn't see all foreign keys: that is said where rows were deleted, or keys changed, below the log.
+#[test]
+fn an_account_that_may_not_see_all_tables_is_told_so_where_it_matters() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    for (native, is_below) in [("ON", true), ("OFF", false)] {
+        let server = mysql.sandbox().option("innodb_native_foreign_keys", native).start()?;
+        server.sql(
+            "CREATE DATABASE f; CREATE DATABASE secret; USE f; CREATE TABLE p (id INT PRIMARY KEY, x INT);
+             CREATE TABLE secret.c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES f.p (id) ON DELETE CASCADE);
+             CREATE TABLE d (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE);
+             INSERT INTO p VALUES (1, 0), (2, 0), (3, 0); INSERT INTO secret.c VALUES (10, 1);
+             CREATE USER half; GRANT SELECT ON f.* TO half; GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO half;
+             CREATE ROLE reader; GRANT SELECT ON *.* TO reader; CREATE USER whole; GRANT reader TO whole; SET DEFAULT ROLE ALL TO whole;
+             GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO whole; RESET BINARY LOGS AND GTIDS",
+        )?;
+        let (folder, place) = (Folder::new(), place_of(&server));
+        let undo = |user: &str, more: &[&str]| {
+            let account = ["--no-defaults", "--user", user, "--server", &place];
+            folder.run([&["undo", "--table", "f.p"], &account[..], more].concat())
+        };
+        server.sql("UPDATE f.p SET x = 1 WHERE id = 1; INSERT INTO f.p VALUES (4, 0)")?;
+        for user in ["half", "whole"] {
+            let ran = undo(user, &[]);
+            assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{native} {user}");
+        }
+        server.sql("DELETE FROM f.p WHERE id = 1")?;
+        let said = "the account may not see all tables, nor their foreign keys: rows of others that the server changed with 1 row may be in no log";
+        for more in [&[][..], &["--cascades", &place]] {
+            let ran = undo("half", more);
+            // Where they are in the log, their rows are those of another table, which isn't chosen.
+            assert_eq!(ran.code, Some(1), "{native}: {}", ran.stderr);
+            assert_eq!(ran.stderr.contains(said), is_below, "{native}: {}", ran.stderr);
+        }
+        let ran = undo("whole", &[]);
+        assert!(!ran.stderr.contains("may not see all"), "{native}: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains("rows of secret.c"), is_below, "{native}: {}", ran.stderr);
+    }
+    Ok(())
+}

@@ -147,6 +147,8 @@ pub struct CarryingKeys<'h> {
     unclear: Vec<String>,
     /// Whether the parents' changes that are chosen are taken back: the server then takes ON UPDATE CASCADE back by itself.
     undoes: bool,
+    /// The server whose account may not see all tables, and so not all keys that refer to chosen rows.
+    half_seen: Option<String>,
 }
 
 impl<'h> CarryingKeys<'h> {
@@ -193,9 +195,18 @@ impl<'h> CarryingKeys<'h> {
             history: None,
             unclear: Vec::new(),
             undoes: direction == Some(Direction::Undo),
+            half_seen: None,
         };
         carrying.choose();
         carrying
+    }
+
+    /// The keys are those that the account sees, which may not see all tables of this server: where chosen rows are taken back, others may
+    /// have referred to them.
+    #[must_use]
+    pub fn half_seen_at(mut self, server: String) -> Self {
+        self.half_seen = Some(server).filter(|_| self.undoes);
+        self
     }
 
     /// Leaves what the keys of the schema did to others: only keys that statements in the logs took away are named.
@@ -248,6 +259,11 @@ impl<'h> CarryingKeys<'h> {
         LostKey::all(history, asked, &is_known)
     }
 
+    /// The number that stands for keys that the account may not see.
+    fn unseen(&self) -> u32 {
+        (self.all.len() + self.lost.len()) as u32
+    }
+
     /// The same keys under the names that their tables had at each place of the logs, and those that statements took away. `None`: the keys
     /// and the names were always those of now.
     #[must_use]
@@ -275,7 +291,8 @@ impl<'h> CarryingKeys<'h> {
         let is_chosen =
             |(own, name): &(String, String)| own.as_bytes() == database && name.as_bytes() == table;
         let is_asked = self.tables.is_empty() || self.tables.iter().any(is_chosen);
-        self.numbered().any(|(_, key)| key.may_refer_to(database, table))
+        self.half_seen.is_some() && is_asked
+            || self.numbered().any(|(_, key)| key.may_refer_to(database, table))
             || self.lost.iter().any(|key| key.may_refer_to(database, table, is_asked))
     }
 
@@ -308,8 +325,20 @@ impl<'h> CarryingKeys<'h> {
             self.numbered_lost()
                 .filter(move |(_, key)| key.carries(at, (table, told), operation, row, is_row_chosen))
         });
-        of_now.map(|(number, _)| number).chain(lost.map(|(number, _)| number))
+        // A key refers to columns that tell rows apart.
+        let may_refer = match operation {
+            Operation::Insert => false,
+            Operation::Delete => true,
+            Operation::Update => changes_key(table, told, row),
+        };
+        let unseen = (self.half_seen.is_some() && is_row_chosen && may_refer).then_some(self.unseen());
+        of_now.map(|(number, _)| number).chain(lost.map(|(number, _)| number)).chain(unseen)
     }
+}
+
+/// Whether an UPDATE may have changed a column of one of the table's keys, as a schema has them; any, if it doesn't.
+fn changes_key(table: &WrittenTable, told: Option<&DefinedTable>, row: &Row<'_, '_>) -> bool {
+    told.is_none_or(|told| told.columns_of_keys().any(|column| may_differ(table, row, column)))
 }
 
 /// Whether the server of a log makes a foreign key of REFERENCES at a column: MariaDB does, and MySQL since 9.0.
@@ -359,6 +388,17 @@ impl CarriedChanges {
             ))
         };
         numbered.filter_map(line).chain(keys.unclear.iter().cloned()).collect()
+    }
+
+    /// The line about keys that the account may not see.
+    pub(crate) fn unseen_note(&self, keys: &CarryingKeys<'_>, verb: &str) -> Option<String> {
+        let server = keys.half_seen.as_ref()?;
+        let (count, place) = self.counts.get(&keys.unseen())?;
+        Some(format!(
+            "{server}: the account may not see all tables, nor their foreign keys: rows of others that the server changed with {} may be in \
+             no log, and so not {verb}; the first is {place}; expected an account with SELECT on *.*",
+            counted(*count, "rows")
+        ))
     }
 
     /// A line for each key that a statement took away; of those that aren't known a bounded number.

@@ -248,6 +248,11 @@ impl<'o> Script<'o> {
         keys.map(|keys| self.follower.carried.lost_notes(keys, self.verb())).unwrap_or_default()
     }
 
+    /// Names rows that foreign keys may have changed below the log which the account may not see, once all logs are read.
+    pub fn unseen_keys_note(&self) -> Option<String> {
+        self.follower.carried.unseen_note(self.carrying?, self.verb())
+    }
+
     /// Names the rows of other tables that the statements of the chosen rows changed too, once all logs are read.
     pub fn changed_together_note(&self) -> Option<String> {
         self.follower.together.note(self.verb())

@@ -66,7 +66,8 @@ const SETTINGS: [&str; 2] = [
      /*!80030 , SESSION show_gipk_in_create_table_and_information_schema = 1 */",
 ];
 const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND \
-                      table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')";
+                      table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY table_schema, \
+                      table_name";
 const FAMILIES: &str = "SELECT constraint_schema, table_name FROM information_schema.referential_constraints WHERE delete_rule \
                         IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL') UNION SELECT \
                         unique_constraint_schema, referenced_table_name FROM information_schema.referential_constraints WHERE \
@@ -148,6 +149,35 @@ pub fn server_schema(
     }
 }
 
+/// Whether the account may see all tables of a server: information_schema hides those on which it has no right, and their foreign keys.
+///
+/// # Errors
+///
+/// A server that can't be reached or refuses.
+pub fn sees_all_tables(connect: &ConnectOptions) -> Result<bool, binlogz_source::Error> {
+    let mut connection = Connection::open(connect)?;
+    // Servers before 8.0 have no roles; MariaDB shows what a role grants by itself.
+    let roles = connection.query("SELECT CURRENT_ROLE()");
+    let roles = roles.ok().and_then(|rows| rows.into_iter().next());
+    let roles = roles.map(|row| text(row.first())).filter(|roles| roles.starts_with('`'));
+    let mut grants = connection.query("SHOW GRANTS")?;
+    if let Some(roles) = roles {
+        grants.extend(connection.query(&format!("SHOW GRANTS FOR CURRENT_USER() USING {roles}"))?);
+    }
+    let lines: Vec<_> = grants.iter().map(|row| text(row.first())).collect();
+    Ok(lines.iter().any(|line| grants_select_on_all(line))
+        && !lines.iter().any(|line| is_partial_revoke(line)))
+}
+
+fn grants_select_on_all(line: &str) -> bool {
+    let rights = line.strip_prefix("GRANT ").and_then(|line| Some(line.split_once(" ON *.* TO ")?.0));
+    rights.is_some_and(|rights| rights.split(", ").any(|right| ["SELECT", "ALL PRIVILEGES"].contains(&right)))
+}
+
+fn is_partial_revoke(line: &str) -> bool {
+    line.starts_with("REVOKE ")
+}
+
 fn listed(connection: &mut Connection, query: &str) -> Result<Vec<(String, String)>, binlogz_source::Error> {
     let rows = connection.query(query)?;
     Ok(rows.iter().map(|row| (text(row.first()), text(row.get(1)))).collect())
@@ -159,4 +189,25 @@ fn text(value: Option<&Option<Vec<u8>>>) -> String {
 
 fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_global_right_to_read_shows_all_tables() {
+        let all = [
+            "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION",
+            "GRANT INSERT, SELECT, RELOAD ON *.* TO `a`@`%`",
+        ];
+        assert!(all.iter().all(|line| grants_select_on_all(line)));
+        let others = [
+            "GRANT SELECT ON `shop`.* TO `a`@`%`",
+            "GRANT REPLICATION SLAVE ON *.* TO `a`@`%`",
+            "GRANT `SELECT`@`%` TO `a`@`%`",
+        ];
+        assert!(!others.iter().any(|line| grants_select_on_all(line)));
+        assert!(is_partial_revoke("REVOKE SELECT ON `secret`.* FROM `a`@`%`"));
+    }
 }

@@ -45,7 +45,7 @@ use neighbours::name_likely_tables;
 use output::OutputArgs;
 use passes::{FirstPass, ScriptPasses, ScriptSources};
 pub(crate) use rows::RowsCommand;
-use schema::{CascadesArg, SchemaArg};
+use schema::{CascadesArg, SchemaArg, as_seen_at};
 pub(crate) use table_at::TableAt;
 
 /// Write the SQL that takes row changes back
@@ -200,7 +200,9 @@ impl ScriptArgs {
                 self.schema.carrying_keys((described.as_ref(), tables), Some(direction), &options, servers)?
             }
             (_, Some((families, _))) => {
-                Ok(Some(CarryingKeys::new(families, tables, Some(direction)).of_dropped_alone()))
+                let keys = CarryingKeys::new(families, tables, Some(direction)).of_dropped_alone();
+                let server = cascades.map(|cascades| cascades.server(&options)).transpose()?.flatten();
+                Ok(Some(as_seen_at(keys, server.as_ref())?))
             }
             (Direction::Redo, None) => {
                 // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
@@ -267,6 +269,8 @@ fn name_doubts(script: &Script<'_>, unknown: Option<&String>) -> Exit {
     below.iter().for_each(|note| complain(&format!("{note}; --cascades takes them back")));
     let lost = script.lost_keys_notes();
     lost.iter().for_each(|note| complain(note));
+    let unseen = script.unseen_keys_note();
+    unseen.iter().for_each(|note| complain(note));
     let together = script.changed_together_note();
     together.iter().for_each(|note| complain(&format!("{note}; without --table they are chosen too")));
     let cascades = script.cascade_notes();
@@ -276,6 +280,7 @@ fn name_doubts(script: &Script<'_>, unknown: Option<&String>) -> Exit {
         && elsewhere.is_none()
         && below.is_empty()
         && lost.is_empty()
+        && unseen.is_none()
         && together.is_none()
         && cascades.is_empty();
     if is_certain { Exit::Done } else { Exit::Negative }

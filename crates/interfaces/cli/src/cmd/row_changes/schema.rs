@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use binlogz_row_changes::{
-    CarryingKeys, Direction, ServerSchemaError, ServerTables, is_server, server_schema,
+    CarryingKeys, Direction, ServerSchemaError, ServerTables, is_server, sees_all_tables, server_schema,
 };
 use binlogz_schema::{SchemaFile, SchemaFileError};
 use binlogz_source::ConnectOptions;
@@ -47,14 +47,20 @@ impl CascadesArg {
         options: &impl Fn() -> Result<ConnectOptions>,
     ) -> Result<Option<(SchemaFile, String)>> {
         let Some(place) = &self.cascades else { return Ok(None) };
-        let schema = match is_server(place) {
-            true => {
-                let connect = with_place(&options()?, place).map_err(CommandFailure::Line)?;
-                of_server(&connect, ServerTables::Families)?
-            }
-            false => of_file(place.as_ref())?,
+        let schema = match self.server(options)? {
+            Some(connect) => of_server(&connect, ServerTables::Families)?,
+            None => of_file(place.as_ref())?,
         };
         Ok(Some((schema, place.clone())))
+    }
+
+    /// The server that it names, if it names one.
+    pub(super) fn server(
+        &self,
+        options: &impl Fn() -> Result<ConnectOptions>,
+    ) -> Result<Option<ConnectOptions>> {
+        let Some(place) = self.cascades.as_deref().filter(|place| is_server(place)) else { return Ok(None) };
+        with_place(&options()?, place).map(Some).map_err(CommandFailure::Line)
     }
 
     /// Whether it names a server.
@@ -96,12 +102,18 @@ impl SchemaArg {
     ) -> Result<std::result::Result<Option<CarryingKeys<'static>>, String>> {
         let keys = |schema: &SchemaFile| CarryingKeys::new(schema, tables, direction);
         let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.map(keys))) };
+        let seen_at = (direction == Some(Direction::Undo)).then_some(&connect);
         Ok(match server_schema(&connect, ServerTables::Families) {
-            Err(ServerSchemaError::NoTables { .. }) => Ok(Some(keys(&SchemaFile::default()))),
+            Err(ServerSchemaError::NoTables { .. }) => {
+                Ok(Some(as_seen_at(keys(&SchemaFile::default()), seen_at)?))
+            }
             Err(ServerSchemaError::Denied { server, table, refusal }) => Err(format!(
                 "{server}: {refusal}: the foreign keys of {table} aren't known, so what they changed below the log isn't either"
             )),
-            described => Ok(Some(keys(&parsed(&connect, described)?))),
+            described => {
+                let seen = keys(&parsed(&connect, described)?);
+                Ok(Some(as_seen_at(seen, seen_at)?))
+            }
         })
     }
 
@@ -129,6 +141,19 @@ impl SchemaArg {
     /// Whether it names a server.
     pub(super) fn is_server(&self) -> bool {
         self.schema.as_deref().is_some_and(is_server)
+    }
+}
+
+/// The keys, which may not be all if the server's account may not see all tables.
+pub(super) fn as_seen_at<'h>(
+    keys: CarryingKeys<'h>,
+    server: Option<&ConnectOptions>,
+) -> Result<CarryingKeys<'h>> {
+    let Some(connect) = server else { return Ok(keys) };
+    match sees_all_tables(connect) {
+        Ok(true) => Ok(keys),
+        Ok(false) => Ok(keys.half_seen_at(connect.server())),
+        Err(error) => Err(CommandFailure::of_server(&connect.server(), error)),
     }
 }
 
