@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Result, Tool, require_tool};
 
 use crate::common::PROGRAM;
 use crate::incident::{Ward, fits_a_screen, printed, printed_as};
@@ -14,6 +14,11 @@ use crate::round_trip::place_of;
 use crate::table_at::last_gtid;
 
 const RESTORED: &str = "a restored server, brought forward to before it";
+
+/// A server that is in another time zone than those who read its logs.
+fn elsewhere(mysql: &'static InstalledTool) -> Result<MysqlSandbox> {
+    mysql.sandbox().option("default-time-zone", "-05:00").start()
+}
 
 /// The name of the worst change that the list has of a table: the third column.
 fn name_of<'t>(list: &'t str, operation: &str, table: &str) -> &'t str {
@@ -42,7 +47,7 @@ fn gets_rows_back(ward: &Ward<'_>, number: usize, (operation, table): (&str, &st
 #[test]
 fn rows_are_back_in_three_commands_on_an_ordinary_server() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
+    let server = elsewhere(mysql)?;
     let ward = Ward::new(&server)?;
     gets_rows_back(&ward, 0, ("DELETE", "clinic.wards"))?;
     gets_rows_back(&ward, 6, ("UPDATE", "rentals.film"))
@@ -53,7 +58,7 @@ fn rows_are_back_in_three_commands_on_an_ordinary_server() -> Result<()> {
 #[ignore = "MySQL 8.0.33 is 550 MB: scripts/soak/undo.sh runs it"]
 fn rows_are_back_in_three_commands_on_an_ordinary_8_0() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql80);
-    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
+    let server = elsewhere(mysql)?;
     let ward = Ward::new(&server)?;
     gets_rows_back(&ward, 1, ("UPDATE", "clinic.patients"))?;
     gets_rows_back(&ward, 6, ("UPDATE", "rentals.film"))?;
@@ -78,18 +83,14 @@ fn restores_to_before(server: &MysqlSandbox, restored: &MysqlSandbox) -> Result<
 #[test]
 fn a_restored_server_is_before_the_moment_in_three_commands_on_an_ordinary_server() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
-    let restored = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
-    restores_to_before(&server, &restored)
+    restores_to_before(&elsewhere(mysql)?, &elsewhere(mysql)?)
 }
 
 #[test]
 #[ignore = "MySQL 8.0.33 is 550 MB: scripts/soak/undo.sh runs it"]
 fn a_restored_server_is_before_the_moment_in_three_commands_on_an_ordinary_8_0() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql80);
-    let server = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
-    let restored = mysql.sandbox().option("default-time-zone", "-05:00").start()?;
-    restores_to_before(&server, &restored)
+    restores_to_before(&elsewhere(mysql)?, &elsewhere(mysql)?)
 }
 
 #[test]
@@ -168,6 +169,15 @@ fn the_general_log_tells_who_it_was() -> Result<()> {
     Ok(())
 }
 
+/// Whether there is the program that makes a terminal.
+fn has_terminals() -> bool {
+    let is_here = Path::new("/usr/bin/script").exists();
+    if !is_here {
+        eprintln!("SKIPPED: script is not here, which makes a terminal");
+    }
+    is_here
+}
+
 /// A run at a real terminal, which answers the first question with a line.
 fn at_a_terminal(ward: &Ward<'_>, args: &[&str], (question, answer): (&str, &str)) -> String {
     let words = [PROGRAM].iter().chain(args).map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
@@ -194,8 +204,7 @@ fn at_a_terminal(ward: &Ward<'_>, args: &[&str], (question, answer): (&str, &str
 #[test]
 fn a_password_is_asked_for_once() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    if !Path::new("/usr/bin/script").exists() {
-        eprintln!("SKIPPED: script is not here, which makes a terminal");
+    if !has_terminals() {
         return Ok(());
     }
     let server = mysql.sandbox().start()?;
@@ -215,11 +224,50 @@ fn a_password_is_asked_for_once() -> Result<()> {
     Ok(())
 }
 
+/// An account that may only read gets the statements in a file, and is told which right they need.
+#[test]
+fn an_account_that_may_only_read_gets_no_command_that_changes_rows() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let ward = Ward::new(&server)?;
+    server.sql("CREATE USER looker; GRANT SELECT, TRIGGER, REPLICATION SLAVE, REPLICATION CLIENT, CREATE TEMPORARY TABLES ON *.* TO looker")?;
+    server.sql("DELETE FROM clinic.drugs")?;
+    let (place, gtid) = (place_of(&server), last_gtid(&server)?);
+    for (right, is_granted) in [("INSERT on clinic.drugs", false), ("", true)] {
+        if is_granted {
+            server.sql("GRANT INSERT ON clinic.drugs TO looker")?;
+        }
+        let shown =
+            ward.folder.run(["incident", &gtid, "--server", &place, "--no-defaults", "--user=looker"]);
+        let command = printed(&shown, "take it back");
+        assert_eq!(command.contains("| mysql "), is_granted, "{}", shown.text());
+        assert_eq!(command.trim_end().ends_with("> undo.sql"), !is_granted, "{}", shown.text());
+        let note = format!("give it to the mysql client of an account with {right}");
+        assert_eq!(shown.text().contains(&note), !is_granted, "{}", shown.text());
+    }
+    let before = state(&server)?;
+    server.sql("UPDATE clinic.patients SET owed = 1")?;
+    let shown = ward.folder.run([
+        "incident",
+        &last_gtid(&server)?,
+        "--server",
+        &place,
+        "--no-defaults",
+        "--user=looker",
+    ]);
+    assert!(!shown.text().contains("| mysql "), "{}", shown.text());
+    ward.paste(&printed(&shown, "take it back"));
+    let mut client = server.client();
+    client.stdin(std::fs::File::open(ward.folder.path("undo.sql")).unwrap());
+    assert!(client.status().unwrap().success());
+    assert_eq!(state(&server)?, before, "{}", shown.text());
+    Ok(())
+}
+
 #[test]
 fn a_change_is_chosen_with_the_arrow_keys() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    if !Path::new("/usr/bin/script").exists() {
-        eprintln!("SKIPPED: script is not here, which makes a terminal");
+    if !has_terminals() {
         return Ok(());
     }
     let server = mysql.sandbox().start()?;

@@ -7,6 +7,7 @@ use binlogz_figures::utc;
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::IncidentCommand;
+use super::applying::NeededRight;
 use super::name::IncidentName;
 use super::printed::{CheckedRun, CommandCheck, IncidentWords, PrintedCommand, shell_line};
 use super::sql_text::hexadecimal;
@@ -21,7 +22,8 @@ pub(super) struct IncidentPlace<'p> {
     pub(super) time: Option<u64>,
     /// The tables that it changed, each by database and name.
     pub(super) tables: Vec<(String, String)>,
-    pub(super) has_rows: bool,
+    /// The rights that taking its rows back needs; none if it has no rows.
+    pub(super) rights: Vec<NeededRight>,
     /// The logs, as they were given.
     pub(super) files: Vec<String>,
     /// The logs up to the one that has the transaction, that one included.
@@ -73,12 +75,24 @@ impl IncidentPlace<'_> {
         let mut tail = " > undo.sql".to_owned();
         if let Some(connect) = connect {
             let client = command.mysql_client(connect);
-            tail = format!(" | {}", shell_line(&client));
-            if self.has_triggers(connect)? {
+            let has_triggers = self.has_triggers(connect)?;
+            let of_log = if has_triggers { NeededRight::of_log() } else { Vec::new() };
+            let needed = if has_triggers { &of_log } else { &self.rights };
+            let missing = NeededRight::missing(needed, connect)
+                .map_err(|error| CommandFailure::of_server(&connect.server(), error))?;
+            if has_triggers {
                 words = words.with(["--format", "binlog", "--output", "-"].map(str::to_owned));
-                tail = format!(" | binlogz dump --skip-gtids -{tail}");
                 notes.push("as a binary log: its tables have triggers, which would run again".to_owned());
             }
+            tail = match (has_triggers, &missing) {
+                (true, None) => format!(" | binlogz dump --skip-gtids - | {}", shell_line(&client)),
+                (true, Some(_)) => " | binlogz dump --skip-gtids - > undo.sql".to_owned(),
+                (false, None) => format!(" | {}", shell_line(&client)),
+                (false, Some(_)) => tail,
+            };
+            notes.extend(missing.map(|right| {
+                format!("this account may not run undo.sql: give it to the mysql client of an account with {right}")
+            }));
         }
         Ok(PrintedCommand {
             purpose,

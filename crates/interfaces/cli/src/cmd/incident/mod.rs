@@ -1,8 +1,9 @@
 //! `binlogz incident`: what happened? The unusual changes of a window, the worst first.
 //!
 //! This file checks the options and goes through the logs; [`logs`] finds those that are needed, [`server_facts`] asks the server for what
-//! they don't tell, [`one`] shows one transaction, [`commands`] the way back, and [`restore`] the way forward from a backup.
+//! they don't tell, [`one`] shows one transaction, [`commands`] the way back, [`applying`] whether the account may go it, and [`restore`] the way forward from a backup.
 
+mod applying;
 mod chooser;
 mod commands;
 mod logs;

@@ -15,6 +15,7 @@ use binlogz_triage::{
 };
 use serde_json::{Value, json};
 
+use super::applying::NeededRight;
 use super::commands::IncidentPlace;
 use super::name::IncidentName;
 use super::printed::PrintedCommand;
@@ -77,7 +78,7 @@ impl IncidentCommand {
             previous,
             time: change.transaction.is_commit_time.then_some(change.transaction.time),
             tables: change.tables(),
-            has_rows: change.transaction.rows().total() > 0,
+            rights: NeededRight::of(&change.transaction),
             files: self.logs_given()?,
             logs_up_to: earlier,
             server: server.as_ref(),
@@ -86,7 +87,7 @@ impl IncidentCommand {
         let mut rows = RowSample::default();
         let mut commands = Vec::new();
         let mut later = Vec::new();
-        if place.has_rows {
+        if change.transaction.rows().total() > 0 {
             rows = RowSample::of(&place.rows(self, self.format == ReportFormat::Json))?;
             rows.count(&change.transaction);
             exit = exit.max(rows.exit);
