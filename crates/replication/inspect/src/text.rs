@@ -15,12 +15,17 @@ const WIDTH_MAX: usize = 100;
 /// Names of rows that are longer have a line of their own.
 const NAME_WIDTH_MAX: usize = 30;
 
-/// Writes the report, for a terminal of this width if it goes to one.
+/// Writes the report, for a terminal of this width if it goes to one. `shows_all`: also what is well beside an answer whether to turn
+/// compression on, and what our knowledge of consumers rests on.
 ///
 /// # Errors
 ///
 /// An error from `out`.
-pub fn write_text(report: &InspectReport, width: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+pub fn write_text(
+    report: &InspectReport,
+    (width, shows_all): (Option<usize>, bool),
+    out: &mut impl Write,
+) -> io::Result<()> {
     let columns = width.map_or(WIDTH_MAX, |width| width.min(WIDTH_MAX));
     if report.servers.len() > 1 {
         fleet(&report.servers, out)?;
@@ -39,7 +44,7 @@ pub fn write_text(report: &InspectReport, width: Option<usize>, out: &mut impl W
             headline(server)
         );
         write_wrapped(&said, "", "  ", width.unwrap_or(usize::MAX), out)?;
-        details(server, columns, out)?;
+        details(server, (columns, shows_all || server.answer.is_none()), out)?;
     }
     if let Some(changes) = &report.changes {
         writeln!(out)?;
@@ -122,13 +127,24 @@ fn verdict(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::R
     writeln!(out, "The SQL to paste is in the plan below.\n")
 }
 
-fn details(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::Result<()> {
+fn details(
+    server: &ServerReport,
+    (columns, shows_all): (usize, bool),
+    out: &mut impl Write,
+) -> io::Result<()> {
     writeln!(out)?;
-    let names = server.findings.iter().map(|finding| finding.what.len());
+    let is_shown = |finding: &&Finding| shows_all || finding.verdict > FindingVerdict::Ok;
+    let shown: Vec<_> = server.findings.iter().filter(is_shown).collect();
+    let names = shown.iter().map(|finding| finding.what.len());
     let width = names.filter(|width| *width <= NAME_WIDTH_MAX).max().unwrap_or(0).max("what".len());
     writeln!(out, "verdict  {:width$}  found, and what to do", "what")?;
-    for finding in &server.findings {
-        row(finding, (width, columns), out)?;
+    for finding in &shown {
+        row(finding, (width, columns, shows_all), out)?;
+    }
+    let well = server.findings.len() - shown.len();
+    if well > 0 {
+        let ok = FindingVerdict::Ok.name();
+        writeln!(out, "{ok:7}  {:width$}  --details shows them", format!("{well} more"))?;
     }
     if let Some(surveyed) = &server.surveyed {
         writeln!(out)?;
@@ -156,7 +172,11 @@ fn details(server: &ServerReport, columns: usize, out: &mut impl Write) -> io::R
     Ok(())
 }
 
-fn row(finding: &Finding, (width, columns): (usize, usize), out: &mut impl Write) -> io::Result<()> {
+fn row(
+    finding: &Finding,
+    (width, columns, shows_all): (usize, usize, bool),
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut head = format!("{:7}  {:width$}  ", finding.verdict.name(), printable(&finding.what));
     let indent = " ".repeat(7 + 2 + width + 2);
     if finding.what.len() > width {
@@ -168,7 +188,8 @@ fn row(finding: &Finding, (width, columns): (usize, usize), out: &mut impl Write
         None => finding.found.clone(),
     };
     write_wrapped(&found, &head, &indent, columns, out)?;
-    if let Some(consumer) = finding.consumer.as_ref().filter(|consumer| !consumer.source.is_empty()) {
+    let has_source = |consumer: &&ConsumerFinding| shows_all && !consumer.source.is_empty();
+    if let Some(consumer) = finding.consumer.as_ref().filter(has_source) {
         let ConsumerFinding { certainty, tried, date, source, .. } = consumer;
         let tried = if tried.is_empty() { String::new() } else { format!(" with {tried}") };
         let date = if date.is_empty() { String::new() } else { format!(", entry of {date}") };
@@ -228,8 +249,8 @@ mod tests {
             ..ServerReport::failed("db1", "")
         };
         let mut out = Vec::new();
-        write_text(&InspectReport::new(vec![server, ServerReport::failed("db2", "gone")]), None, &mut out)
-            .unwrap();
+        let report = InspectReport::new(vec![server, ServerReport::failed("db2", "gone")]);
+        write_text(&report, (None, false), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let expected = "server  verdict  turning compression on
 db2     bad      gone

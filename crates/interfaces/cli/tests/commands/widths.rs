@@ -114,6 +114,7 @@ fn answers_of_servers_and_relays_fit_on_a_screen() {
     let (server, http) = (format!("127.0.0.1:{}", source.port()), relay.http.clone());
     for args in [
         vec!["doctor", "--no-defaults", "--user=root", &server],
+        vec!["doctor", "--advise", "--no-defaults", "--user=root", &server],
         vec!["relay", "status", "--http", &http],
         vec!["relay", "doctor", &http],
     ] {

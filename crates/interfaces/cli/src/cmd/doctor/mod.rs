@@ -60,6 +60,9 @@ pub(crate) struct DoctorCommand {
     /// Also read the servers' last logs, say what compressing would save, and answer: turn it on?
     #[arg(long)]
     advise: bool,
+    /// Beside that answer, also what is well, and what our knowledge of clients rests on
+    #[arg(long, requires = "advise")]
+    details: bool,
     /// Also read the last hour of the servers' logs: what would clients of this profile not be sent as it is, through a
     /// relay? Profiles are those of docs/reference/relay-config.md; several with commas
     #[arg(long, value_name = "PROFILE", value_delimiter = ',', value_parser = profile_survey::profile)]
@@ -189,7 +192,7 @@ impl DoctorCommand {
     fn print(&self, report: &InspectReport) -> Result<()> {
         let width = terminal::width().unwrap_or(terminal::PIPE_WIDTH);
         pager::show(|out| match self.format {
-            ReportFormat::Text => write_text(report, Some(width), out),
+            ReportFormat::Text => write_text(report, (Some(width), self.details), out),
             ReportFormat::Json => write_json(report, out),
         })
     }
