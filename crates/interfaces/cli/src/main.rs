@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
     // Their options are another program's.
     if let Some(request) = cmd::companion::asked_for(std::env::args_os()) {
-        return ended(request.run().map(|never| match never {}));
+        return ended(request.run());
     }
     let cli: Cli = match parsed(command()) {
         Ok(cli) => cli,

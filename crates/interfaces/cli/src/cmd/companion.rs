@@ -2,17 +2,20 @@
 //! are binlogz-bench's, which has the experiments and private servers. Without them the main program is smaller and builds
 //! faster. A program is looked for beside this one, then on PATH ([`companion`]).
 
-use std::convert::Infallible;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use binlogz_cli_common::help::readable;
 use binlogz_cli_common::program::companion;
 use binlogz_cli_common::start::ReportingArgs;
 use clap::Args;
+use clap::builder::StyledStr;
 
+use super::described::described;
+use crate::Exit;
 use crate::failure::{CommandFailure, Result};
 
 /// Ask MySQL's binary logs in SQL
@@ -91,37 +94,47 @@ const DEMO: CompanionCommand = CompanionCommand { name: "demo", ..BENCH };
 pub(crate) struct CompanionRequest {
     command: CompanionCommand,
     arguments: Vec<OsString>,
+    /// Whether `binlogz help` asks for it, which also answers without the program.
+    is_for_help: bool,
 }
 
-/// The request, if a whole command line, program name included, asks for such a command: its options are the program's.
+/// The word before a command whose help is asked for.
+const HELP: &str = "help";
+
+/// The request, if a whole command line, program name included, asks for such a command or for its help: its options are the program's.
 pub(crate) fn asked_for(command_line: impl Iterator<Item = OsString>) -> Option<CompanionRequest> {
-    let mut command_line = command_line.skip(1);
+    let mut command_line = command_line.skip(1).peekable();
+    let is_for_help = command_line.next_if(|word| word == HELP).is_some();
     let word = command_line.next()?;
     let command = [SQL, EXPORT, BENCH, DEMO].into_iter().find(|command| word == *command.name)?;
-    Some(CompanionRequest { command, arguments: command_line.collect() })
+    let mut arguments: Vec<_> = command_line.collect();
+    if is_for_help {
+        arguments.push("--help".into());
+    }
+    Some(CompanionRequest { command, arguments, is_for_help })
 }
 
 impl From<SqlArguments> for CompanionRequest {
     fn from(SqlArguments { arguments }: SqlArguments) -> Self {
-        CompanionRequest { command: SQL, arguments }
+        CompanionRequest { command: SQL, arguments, is_for_help: false }
     }
 }
 
 impl From<ExportArguments> for CompanionRequest {
     fn from(ExportArguments { arguments }: ExportArguments) -> Self {
-        CompanionRequest { command: EXPORT, arguments }
+        CompanionRequest { command: EXPORT, arguments, is_for_help: false }
     }
 }
 
 impl From<BenchArguments> for CompanionRequest {
     fn from(BenchArguments { arguments }: BenchArguments) -> Self {
-        CompanionRequest { command: BENCH, arguments }
+        CompanionRequest { command: BENCH, arguments, is_for_help: false }
     }
 }
 
 impl From<DemoArguments> for CompanionRequest {
     fn from(DemoArguments { arguments }: DemoArguments) -> Self {
-        CompanionRequest { command: DEMO, arguments }
+        CompanionRequest { command: DEMO, arguments, is_for_help: false }
     }
 }
 
@@ -154,6 +167,15 @@ pub(in crate::cmd) fn sql_program(thing: &str) -> Result<PathBuf> {
     }
 }
 
+/// The help of the command that these words lead to, as far as they do.
+fn help_of(command: &mut clap::Command, words: &[&str]) -> StyledStr {
+    let below = words.split_first().and_then(|(word, rest)| Some((command.find_subcommand_mut(word)?, rest)));
+    if let Some((below, rest)) = below {
+        return help_of(below, rest);
+    }
+    command.render_long_help()
+}
+
 impl CompanionRequest {
     /// The request with options that stood before the command. Before a statement binlogz-sql has no place for them.
     pub(crate) fn with(mut self, reporting: &ReportingArgs) -> Self {
@@ -164,10 +186,24 @@ impl CompanionRequest {
     }
 
     /// Becomes the program; returns only if that fails.
-    pub(crate) fn run(self) -> Result<Infallible> {
+    pub(crate) fn run(self) -> Result<Exit> {
         let CompanionCommand { name, program, takes_name, .. } = self.command;
         let path = companion(program);
-        let error = Command::new(&path).args(takes_name.then_some(name)).args(self.arguments).exec();
+        let error = Command::new(&path).args(takes_name.then_some(name)).args(&self.arguments).exec();
+        if self.is_for_help && error.kind() == io::ErrorKind::NotFound {
+            return self.write_help();
+        }
         Err(self.command.failure(name, &path, &error))
+    }
+
+    /// The help of the command, or of the commands below it that are named, from the definitions that the program has as well.
+    fn write_help(&self) -> Result<Exit> {
+        let mut all = readable(described());
+        all.build();
+        let words = self.arguments.iter().filter_map(|word| word.to_str());
+        let words: Vec<_> = std::iter::once(self.command.name).chain(words).collect();
+        let written = write!(io::stdout(), "{}", help_of(&mut all, &words));
+        written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
+        Ok(Exit::Done)
     }
 }

@@ -74,12 +74,8 @@ impl CliCommand {
             // Its command line is never read here: see main.
             CliCommand::Dump(_) => Ok(Exit::Trouble),
             CliCommand::Stats(command) => command.run(),
-            CliCommand::Sql(command) => {
-                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
-            }
-            CliCommand::Export(command) => {
-                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
-            }
+            CliCommand::Sql(command) => CompanionRequest::from(command).with(reporting).run(),
+            CliCommand::Export(command) => CompanionRequest::from(command).with(reporting).run(),
             CliCommand::Undo(command) => command.run(),
             CliCommand::Redo(command) => command.run(),
             CliCommand::Incident(command) => command.run(),
@@ -90,13 +86,9 @@ impl CliCommand {
             CliCommand::Archive(command) => command.run(),
             CliCommand::Relay(command) => command.run(),
             CliCommand::Fleet(command) => command.run(),
-            CliCommand::Bench(command) => {
-                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
-            }
+            CliCommand::Bench(command) => CompanionRequest::from(command).with(reporting).run(),
             CliCommand::Doctor(command) => command.run(),
-            CliCommand::Demo(command) => {
-                CompanionRequest::from(command).with(reporting).run().map(|never| match never {})
-            }
+            CliCommand::Demo(command) => CompanionRequest::from(command).with(reporting).run(),
             CliCommand::Connection(command) => command.run(),
             CliCommand::Completions(command) => command.run(),
             CliCommand::Man(command) => command.run(),

@@ -55,6 +55,22 @@ fn they_are_passed_on_with_their_options_and_exit_code() {
     assert!(found.stdout.ends_with(b"path/binlogz-sql --help -v SELECT 1 log\n"), "{found:?}");
     let export = run_as("export", &folder.path("path"));
     assert!(export.stdout.ends_with(b"path/binlogz-sql export --help -v SELECT 1 log\n"), "{export:?}");
+    let help = |words: &[&str], path: &Path| -> Ran {
+        let mut command = std::process::Command::new(&binary);
+        command.arg("help").args(words).env("PATH", format!("{}:/usr/bin:/bin", path.display()));
+        command.output().unwrap().into()
+    };
+    for (words, called) in [(&["sql"][..], "sql"), (&["sql", "serve"], "serve"), (&["export"], "export")] {
+        let given = help(words, &folder.path("path"));
+        let called = if called == "sql" { "--help" } else { &format!("{called} --help") };
+        assert!(given.text().ends_with(&format!("path/binlogz-sql {called}\n")), "{given:?}");
+        // Without the program there is its definition.
+        let given = help(words, &empty);
+        assert_eq!((given.code, &*given.stderr), (Some(0), ""), "{words:?}");
+        assert!(!given.text().contains("program of its own"), "{}", given.text());
+        let usage = format!("Usage: binlogz {} ", words.join(" "));
+        assert!(given.text().contains(&usage), "{}", given.text());
+    }
     let bench = run_as("bench", &empty);
     let expected = "binlogz: bench is done by binlogz-bench, which is neither beside binlogz nor on PATH: install the \
                     package binlogz-bench, or cargo install --path lab/bench\n";
