@@ -29,6 +29,20 @@ pub(crate) fn follow(replica: &Mysql56Sandbox, relay: &Relay, start: &str) {
         .unwrap();
 }
 
+/// Replicas of 5.6 that follow the relay from its beginning: by GTID, and by position.
+pub(crate) fn both_follow(relay: &Relay) -> [Mysql56Sandbox; 2] {
+    ["MASTER_AUTO_POSITION=1", "MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4"].map(|start| {
+        let replica = Mysql56Sandbox::start(&[]).unwrap();
+        follow(&replica, relay, start);
+        replica
+    })
+}
+
+/// A configuration of this source, whose old replicas log in as `reader`.
+pub(crate) fn for_old_replicas(source: &MysqlSandbox) -> Configuration {
+    Configuration::of([url(source)]).account("reader", "form = \"uncompressed\"")
+}
+
 #[track_caller]
 fn has_all(replica: &Mysql56Sandbox, source: &MysqlSandbox, relay: &mut Relay) {
     let all = source.gtid_executed().unwrap();
@@ -46,16 +60,11 @@ fn mysql_5_6_follows_by_gtid_and_by_position_through_restarts_of_either_side() {
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).readable_by_mariadb().start().unwrap();
     source.sql(COMMON).unwrap();
-    let configuration = Configuration::of([url(&source)])
-        .account("reader", "form = \"uncompressed\"")
-        .ports(reserved_port(), reserved_port());
+    let configuration = for_old_replicas(&source).ports(reserved_port(), reserved_port());
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
 
-    let mut by_gtid = Mysql56Sandbox::start(&[]).unwrap();
-    let mut by_position = Mysql56Sandbox::start(&[]).unwrap();
-    follow(&by_gtid, &relay, "MASTER_AUTO_POSITION=1");
-    follow(&by_position, &relay, "MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4");
+    let [mut by_gtid, mut by_position] = both_follow(&relay);
     for replica in [&by_gtid, &by_position] {
         has_all(replica, &source, &mut relay);
         // It knows a file's name from here on, and asks by GTID with as many NULs.
@@ -117,10 +126,7 @@ fn replicas_of_before_8_0_follow_sessions_with_its_collations() {
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).start().unwrap();
     source.sql(COLLATIONS).unwrap();
-    let mut relay = Configuration::of([url(&source)])
-        .account("reader", "form = \"uncompressed\"")
-        .account("as_it_is", "reads = \"other\"")
-        .start(&folder);
+    let mut relay = for_old_replicas(&source).account("as_it_is", "reads = \"other\"").start(&folder);
     relay.has_all_of(&source);
     let expected = source.sql(WORDS).unwrap();
 

@@ -3,7 +3,7 @@
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
-use crate::old_replicas::{follow, mariadb_follows};
+use crate::old_replicas::{both_follow, follow, for_old_replicas, mariadb_follows};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{Mysql56Sandbox, SandboxServer, Tool, mutate, require_tool};
 
@@ -52,15 +52,9 @@ fn statements_about_accounts_reach_only_replicas_that_can_run_them() {
     source
         .sql("CREATE DATABASE a; CREATE TABLE a.t (id INT PRIMARY KEY); INSERT INTO a.t VALUES (1)")
         .unwrap();
-    let mut relay = Configuration::of([url(&source)])
-        .account("reader", "form = \"uncompressed\"")
-        .account("new", "")
-        .start(&folder);
+    let mut relay = for_old_replicas(&source).account("new", "").start(&folder);
     relay.has_all_of(&source);
-    let by_gtid = Mysql56Sandbox::start(&[]).unwrap();
-    let by_position = Mysql56Sandbox::start(&[]).unwrap();
-    follow(&by_gtid, &relay, "MASTER_AUTO_POSITION=1");
-    follow(&by_position, &relay, "MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4");
+    let [by_gtid, by_position] = both_follow(&relay);
     let mariadbs = [Tool::Mariadb, Tool::Mariadb114].map(|version| mariadb_follows(version, &relay));
     let old: [(&str, &SandboxServer); 4] = [
         ("MySQL 5.6 by GTID", &by_gtid),
@@ -116,8 +110,7 @@ fn a_tagged_gtid_reaches_mariadb_as_one_it_ignores_and_ends_the_dump_of_mysql_be
              SET gtid_next = 'AUTOMATIC'; INSERT INTO a.t VALUES (3); INSERT INTO a.u VALUES (4)",
         )
         .unwrap();
-    let mut relay =
-        Configuration::of([url(&source)]).account("reader", "form = \"uncompressed\"").start(&folder);
+    let mut relay = for_old_replicas(&source).start(&folder);
     relay.has_all_of(&source);
     let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
     follow(&mysql_5_6, &relay, "MASTER_AUTO_POSITION=1");
@@ -193,12 +186,9 @@ fn an_account_gets_the_rows_of_its_tables_through_restarts_of_either_side() {
         .ports(reserved_port(), reserved_port());
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
-    let mut by_gtid = Mysql56Sandbox::start(&[]).unwrap();
-    let mut by_position = Mysql56Sandbox::start(&[]).unwrap();
+    let [mut by_gtid, mut by_position] = both_follow(&relay);
     let mut mariadb = mariadb_follows(Tool::Mariadb, &relay);
     let newest = mysql.sandbox().start().unwrap();
-    follow(&by_gtid, &relay, "MASTER_AUTO_POSITION=1");
-    follow(&by_position, &relay, "MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4");
     relay.replicates_to(&newest, "new", "SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1");
 
     let random = &mut Random::new(mutate::seed());

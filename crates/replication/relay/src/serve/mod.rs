@@ -26,6 +26,8 @@ pub(crate) mod clients;
 pub(crate) mod departures;
 mod descriptors;
 pub(crate) mod door;
+#[cfg(test)]
+mod event_in_tests;
 mod fitting;
 pub(crate) mod last_served;
 pub(crate) mod listeners;

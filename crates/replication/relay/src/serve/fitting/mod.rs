@@ -203,21 +203,31 @@ impl EventFitting {
     }
 
     fn gtid(&self, header: &EventHeader, place: EventPlace) -> Result<EventCare, String> {
-        if self.treatments.gtids == Treatment::Refused {
-            return Err(self.unread(header, place));
+        match self.treatments.gtids {
+            Treatment::Refused => return Err(self.unread(header, place)),
+            Treatment::LeftOut => return Ok(EventCare::Fill),
+            Treatment::Passed | Treatment::Translated => {}
         }
-        let is_tagged = header.event_type == EventType::GTID_TAGGED;
-        if is_tagged && self.treatments.tagged_gtids == Treatment::Refused {
-            return Err(format!(
+        let care = match header.event_type == EventType::GTID_TAGGED {
+            true => self.tagged_gtid(place)?,
+            false => EventCare::Send,
+        };
+        Ok(match self.treatments.xa {
+            Treatment::Refused => EventCare::Front,
+            Treatment::Passed | Treatment::Translated | Treatment::LeftOut => care,
+        })
+    }
+
+    fn tagged_gtid(&self, place: EventPlace) -> Result<EventCare, String> {
+        match self.treatments.tagged_gtids {
+            Treatment::Passed => Ok(EventCare::Send),
+            Treatment::Translated => Ok(EventCare::Look),
+            Treatment::LeftOut => Ok(EventCare::Fill),
+            Treatment::Refused => Err(format!(
                 "the transaction at {} has a GTID with a tag, which {} can't read",
                 place.offset, self.kind
-            ));
+            )),
         }
-        Ok(match (self.treatments.xa, is_tagged, self.treatments.tagged_gtids) {
-            (Treatment::Refused, ..) => EventCare::Front,
-            (_, true, Treatment::Translated) => EventCare::Look,
-            _ => EventCare::Send,
-        })
     }
 
     fn statement(&self, header: &EventHeader, place: EventPlace) -> Result<EventCare, String> {
@@ -506,19 +516,12 @@ mod tests {
     };
 
     use super::*;
+    use crate::serve::event_in_tests::event_with;
 
     const HERE: EventPlace = EventPlace { offset: 4, transaction: None, is_sent: true };
 
     fn event(event_type: EventType, body: &[u8]) -> Vec<u8> {
-        let header = EventHeader {
-            timestamp: 7,
-            event_type,
-            server_id: 1,
-            event_size: 0,
-            end_log_pos: 4711,
-            flags: HeaderFlags::default(),
-        };
-        encode_event(header, body, ChecksumAlgorithm::CRC32)
+        event_with(event_type, body, ChecksumAlgorithm::CRC32)
     }
 
     fn fitting(profile: &str, tables: &TableChoice) -> EventFitting {

@@ -202,22 +202,15 @@ fn with_end(event: &[u8], checksum: ChecksumAlgorithm) -> Option<Vec<u8>> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use binlogz_binlog::{EventType, HeaderFlags};
+    use binlogz_binlog::EventType;
 
     use super::*;
+    use crate::serve::event_in_tests::event_with;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
 
     fn event(event_type: EventType, table: u8, flags: u8) -> Vec<u8> {
-        let header = EventHeader {
-            timestamp: 7,
-            event_type,
-            server_id: 1,
-            event_size: 0,
-            end_log_pos: 4711,
-            flags: HeaderFlags::default(),
-        };
-        encode_event(header, &[table, 0, 0, 0, 0, 0, flags, 0, 9, 9, 9], CRC32)
+        event_with(event_type, &[table, 0, 0, 0, 0, 0, flags, 0, 9, 9, 9], CRC32)
     }
 
     /// What a client is sent of a statement: `m` and `r` with the table's number for maps and rows, `!` after the last

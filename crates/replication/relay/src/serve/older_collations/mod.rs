@@ -213,9 +213,9 @@ impl Session {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use binlogz_binlog::event::UserVarType;
-    use binlogz_binlog::{EventHeader, HeaderFlags};
 
     use super::*;
+    use crate::serve::event_in_tests::event_with;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
 
@@ -230,18 +230,6 @@ mod tests {
     ) -> Result<Option<Vec<u8>>, String> {
         let frame = EventFrame::from_bytes(event, checksum.size()).unwrap();
         super::for_older(&frame, checksum, Treatment::Translated, tables_of_selects)
-    }
-
-    fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
-        let header = EventHeader {
-            timestamp: 7,
-            event_type,
-            server_id: 1,
-            event_size: 0,
-            end_log_pos: 4711,
-            flags: HeaderFlags::default(),
-        };
-        encode_event(header, body, checksum)
     }
 
     fn variables(client: u16, others: u16) -> Vec<u8> {
@@ -268,7 +256,7 @@ mod tests {
             database: b"shop",
             statement: statement.as_bytes(),
         };
-        event(EventType::QUERY, &query.encode().unwrap(), checksum)
+        event_with(EventType::QUERY, &query.encode().unwrap(), checksum)
     }
 
     /// Translates a statement of a session with these collations.
@@ -317,10 +305,10 @@ mod tests {
             };
             event.encode().unwrap()
         };
-        let loaded = event(EventType::EXECUTE_LOAD_QUERY, &load(&variables, file), CRC32);
+        let loaded = event_with(EventType::EXECUTE_LOAD_QUERY, &load(&variables, file), CRC32);
         let older = file.replace("utf8mb4_0900_as_cs", "utf8mb4_bin       ");
         let older = load(&super::tests::variables(224, 224), &older);
-        let older = event(EventType::EXECUTE_LOAD_QUERY, &older, CRC32);
+        let older = event_with(EventType::EXECUTE_LOAD_QUERY, &older, CRC32);
         assert_eq!(for_older(&loaded, CRC32), Ok(Some(older)));
     }
 
@@ -366,11 +354,11 @@ mod tests {
             let value =
                 UserVarValue { value_type: UserVarType::STRING, collation, bytes: b"x", flags: Some(0) };
             let body = UserVarEvent { name: b"a", value: Some(value) }.encode().unwrap();
-            event(EventType::USER_VAR, &body, CRC32)
+            event_with(EventType::USER_VAR, &body, CRC32)
         };
         assert_eq!(for_older(&with(255), CRC32), Ok(Some(with(224))));
         assert_eq!(for_older(&with(45), CRC32), Ok(None));
         let null = UserVarEvent { name: b"a", value: None }.encode().unwrap();
-        assert_eq!(for_older(&event(EventType::USER_VAR, &null, CRC32), CRC32), Ok(None));
+        assert_eq!(for_older(&event_with(EventType::USER_VAR, &null, CRC32), CRC32), Ok(None));
     }
 }
