@@ -45,3 +45,4 @@ mod tls;
 mod traces;
 mod unit;
 mod variables;
+mod xa;

@@ -43,6 +43,10 @@ pub(crate) struct DumpProgress {
     /// Statements about accounts, and row events, that were left out.
     left_out_account_statements: AtomicU64,
     left_out_rows: AtomicU64,
+    /// XA transactions that are prepared, of which the client gets the rows when they are committed, and the oldest file that
+    /// is needed for them; and those that it got so.
+    prepared_xa: Mutex<(u64, Option<FileNumber>)>,
+    translated_xa: AtomicU64,
     all_bytes: Arc<AtomicU64>,
     began: Instant,
 }
@@ -61,6 +65,10 @@ pub(crate) struct DumpState {
     pub(crate) acknowledgements: u64,
     pub(crate) left_out_account_statements: u64,
     pub(crate) left_out_rows: u64,
+    /// XA transactions that are prepared, of which the client gets the rows when they are committed.
+    pub(crate) prepared_xa: u64,
+    /// Those that it got so.
+    pub(crate) translated_xa: u64,
     pub(crate) age: Duration,
 }
 
@@ -85,6 +93,8 @@ impl Dumps {
             acknowledgements: AtomicU64::new(0),
             left_out_account_statements: AtomicU64::new(0),
             left_out_rows: AtomicU64::new(0),
+            prepared_xa: Mutex::default(),
+            translated_xa: AtomicU64::new(0),
             all_bytes: Arc::clone(&self.all_bytes),
             began: Instant::now(),
         });
@@ -109,6 +119,8 @@ impl Dumps {
             acknowledgements: progress.acknowledgements.load(Ordering::Relaxed),
             left_out_account_statements: progress.left_out_account_statements.load(Ordering::Relaxed),
             left_out_rows: progress.left_out_rows.load(Ordering::Relaxed),
+            prepared_xa: progress.prepared_xa.lock().0,
+            translated_xa: progress.translated_xa.load(Ordering::Relaxed),
             age: progress.began.elapsed(),
         });
         seen.collect()
@@ -118,7 +130,7 @@ impl Dumps {
     pub(crate) fn oldest_file(&self, lineage: u64, first: FileNumber) -> Option<FileNumber> {
         let dumps = self.lock();
         let its = dumps.values().filter(|(reader, _)| reader.lineage == lineage);
-        its.map(|(_, progress)| progress.place().file).filter(|file| *file >= first).min()
+        its.flat_map(|(_, progress)| progress.files()).filter(|file| *file >= first).min()
     }
 
     /// Bytes sent to all since the start.
@@ -166,7 +178,50 @@ impl DumpProgress {
         self.acknowledgements.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// So many XA transactions are prepared for the client, and this is the oldest file that is needed for them.
+    pub(crate) fn holds_prepared(&self, count: u64, oldest: Option<FileNumber>) {
+        *self.prepared_xa.lock() = (count, oldest);
+    }
+
+    /// Counts an XA transaction that the client got as a plain one.
+    pub(crate) fn translated_xa(&self) {
+        self.translated_xa.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The files that the dump needs.
+    fn files(&self) -> impl Iterator<Item = FileNumber> {
+        std::iter::once(self.place().file).chain(self.prepared_xa.lock().1)
+    }
+
     fn place(&self) -> Position {
         *self.place.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_as_long_as_a_prepared_transaction_in_it_may_be_committed() {
+        let dumps = Dumps::default();
+        let reader = DumpClient {
+            user: String::new(),
+            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            server_id: 1,
+            uuid: String::new(),
+            form: Form::Uncompressed,
+            lineage: 2,
+            semi_sync: false,
+            profile: "mysql-5.6",
+            knows_payloads: false,
+        };
+        let progress = dumps.begin(7, reader, FileNumber(3));
+        let oldest = || dumps.oldest_file(2, FileNumber(1));
+        progress.holds_prepared(1, Some(FileNumber(3)));
+        progress.passed(FileNumber(5), 4, 0);
+        assert_eq!(oldest(), Some(FileNumber(3)));
+        progress.holds_prepared(0, None);
+        assert_eq!(oldest(), Some(FileNumber(5)));
     }
 }

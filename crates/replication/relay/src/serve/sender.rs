@@ -4,6 +4,7 @@
 //! for each file   fake rotate · format description · what follows, from translate.rs
 //! in GTID mode    what the client has is left out; a heartbeat tells how far
 //! at the end      heartbeats, or the end of a dump that does not wait
+//! XA              for a client that doesn't know it: plain transactions where XA COMMIT stands, from xa.rs
 //! ```
 //!
 //! For a client that begins in the middle of a file, we read from the nearest checkpoint before that
@@ -12,6 +13,7 @@
 mod ahead;
 mod asking;
 mod silence;
+mod xa;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,8 +22,10 @@ use std::time::Duration;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
-use binlogz_relay_forms::{Block, Forms, OpenedFile, Translator, artificial_events, behind_damage};
-use binlogz_relay_log::{Error as LogError, EventGroup, FileLease, Form, FormFile, LineageLog};
+use binlogz_relay_forms::{
+    Block, Forms, OpenedFile, PlacedTransaction, Translator, artificial_events, behind_damage,
+};
+use binlogz_relay_log::{Error as LogError, EventGroup, FileLease, Form, FormFile, LineageLog, Lineages};
 use binlogz_store::{FileNumber, Position};
 
 use crate::error::{Error, Result};
@@ -32,7 +36,10 @@ use crate::serve::SourceServer;
 use crate::serve::departures::DepartureWatch;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sink::EventSink;
+use crate::serve::xa::{PreparedTransactions, XaFileName};
+use crate::telemetry::Telemetry;
 use ahead::AheadPosition;
+pub(crate) use xa::XaFilePosition;
 
 /// How often a dump checks that its client is still connected, until it is idle.
 pub(crate) const TICK: Duration = Duration::from_millis(500);
@@ -45,6 +52,8 @@ pub(crate) struct DumpStream {
     pub(crate) file: FormFile,
     /// The offset in that file, as the form counts.
     pub(crate) from: u64,
+    /// Set if it asked for the file that the transaction which begins at `from` has of its own: the position in that.
+    pub(crate) inside: Option<XaFilePosition>,
     /// The GTIDs that the client has; `None` if it uses positions.
     pub(crate) has: Option<GtidSet>,
     pub(crate) non_blocking: bool,
@@ -77,6 +86,8 @@ enum FileEnd {
 pub(crate) struct Sender<'a> {
     housekeeping: &'a Housekeeping,
     intake: &'a Intake,
+    telemetry: &'a Telemetry,
+    lineages: &'a Lineages,
     forms: Forms<'a>,
     kept: &'a LineageLog,
     dump: DumpStream,
@@ -89,6 +100,10 @@ pub(crate) struct Sender<'a> {
     over_incidents: bool,
     /// Whether the next transactions come in blocks shared by all readers.
     in_blocks: bool,
+    /// Whether the client gets XA transactions as plain ones.
+    translates_xa: bool,
+    /// Transactions that were prepared and aren't decided, if so.
+    prepared: PreparedTransactions,
 }
 
 impl<'a> Sender<'a> {
@@ -100,10 +115,13 @@ impl<'a> Sender<'a> {
         opened: OpenedFile,
         sink: EventSink,
     ) -> Self {
+        let translates_xa = sink.translates_xa();
         let log = Translator::from(forms, opened, sink);
         Sender {
             housekeeping: &server.housekeeping,
             intake: &server.statements.intake,
+            telemetry: &server.telemetry,
+            lineages: &server.lineages,
             forms,
             kept: forms.kept,
             dump,
@@ -112,6 +130,8 @@ impl<'a> Sender<'a> {
             sink_leaves_out: false,
             over_incidents: server.over_incidents,
             in_blocks: false,
+            translates_xa,
+            prepared: PreparedTransactions::default(),
         }
     }
 
@@ -185,8 +205,13 @@ impl<'a> Sender<'a> {
         let head = self.log.head().clone();
         let from = self.dump.from;
         let first = MAGIC.len() as u64;
-        let rotate =
-            artificial_events::fake_rotate(head.header.server_id, &self.name(), from, rotate_checksum);
+        let (name, position) = match self.dump.inside {
+            Some(XaFilePosition(position)) => {
+                (XaFileName { log: self.name(), offset: from }.name(), position)
+            }
+            None => (self.name(), from),
+        };
+        let rotate = artificial_events::fake_rotate(head.header.server_id, &name, position, rotate_checksum);
         self.sink()?.say(&rotate).map_err(broken)?;
         if head.checksum() != ChecksumAlgorithm::NONE && self.dump.checksum.is_none() {
             return Err(Error::Refused(
@@ -336,10 +361,19 @@ impl<'a> Sender<'a> {
         let unseen = left_out || end <= self.dump.from;
         // Transactions whose size changes come in blocks.
         let asked = self.ask(group.end, end, !unseen && group.is_transaction)?;
-        match unseen && self.log.keeps_size(group) {
+        let step = self.xa_step_of_group(group)?;
+        let placed = PlacedTransaction::new(group, self.log.offset()..end);
+        let brings_rows = !left_out && self.brings_rows(step.as_ref(), &placed)?;
+        if let Some(step) = step.as_ref().filter(|_| brings_rows) {
+            self.bring_rows(step, &placed, asked.is_some())?;
+        }
+        self.render_xa(step.as_ref())?;
+        match (unseen || brings_rows) && self.log.keeps_size(group) {
             true => self.log.pass(group)?,
             false => self.log.put(group)?,
         }
+        self.render_xa(None)?;
+        self.pass_xa(step, group.begin);
         if group.is_transaction {
             self.note_sent(group.end, unseen, asked);
         }
@@ -352,7 +386,15 @@ impl<'a> Sender<'a> {
             let left_out = self.leave_out_what_is_had(placed.event_type, placed.gtid)?;
             let unseen = left_out || placed.at.end <= self.dump.from;
             let asked = self.ask(placed.stored.end, placed.at.end, !unseen && placed.event_type.is_gtid())?;
-            self.log.put_shared(block, placed, unseen)?;
+            let step = self.xa_step_of_placed(block, placed)?;
+            let brings_rows = !left_out && self.brings_rows(step.as_ref(), placed)?;
+            if let Some(step) = step.as_ref().filter(|_| brings_rows) {
+                self.bring_rows(step, placed, asked.is_some())?;
+            }
+            self.render_xa(step.as_ref())?;
+            self.log.put_shared(block, placed, unseen || brings_rows)?;
+            self.render_xa(None)?;
+            self.pass_xa(step, placed.stored.start);
             self.note_sent(placed.stored.end, unseen, asked);
             self.passed(placed.stored.end, placed.timestamp, left_out)?;
         }

@@ -17,6 +17,7 @@ use binlogz_wire::packet;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, QueuedEvent, filler};
 use crate::serve::transport::DumpConnection;
+use crate::serve::xa::XaRendering;
 
 /// Bytes collected for each write.
 const WRITE_SIZE: usize = 64 << 10;
@@ -110,6 +111,11 @@ impl EventSink {
         }
     }
 
+    /// The checksum algorithm of the current file.
+    pub(crate) fn checksum(&self) -> ChecksumAlgorithm {
+        self.checksum
+    }
+
     /// Frees memory, before a pause.
     pub(crate) fn release(&mut self) {
         if self.out.is_empty() {
@@ -137,6 +143,27 @@ impl EventSink {
         self.packets.begin(event.len() as u32, false, &mut self.out);
         self.packets.body(event, &mut self.out);
         self.flush()
+    }
+
+    /// Sends an event that is in no file, and asks that the client acknowledge all before it.
+    pub(crate) fn ask(&mut self, event: &[u8]) -> io::Result<()> {
+        self.packets.begin(event.len() as u32, true, &mut self.out);
+        self.packets.body(event, &mut self.out);
+        self.flush()?;
+        self.connection.restart_numbering();
+        Ok(())
+    }
+
+    /// Whether the client gets XA transactions as plain ones.
+    pub(crate) fn translates_xa(&self) -> bool {
+        self.fitting.as_ref().is_some_and(EventFitting::translates_xa)
+    }
+
+    /// The next transaction is one of XA, to be made plain like this; `None`: it isn't one.
+    pub(crate) fn render_xa(&mut self, rendering: Option<XaRendering>) {
+        if let Some(fitting) = &mut self.fitting {
+            fitting.render_xa(rendering);
+        }
     }
 
     /// Sends a message that isn't an event: the last of this dump.
@@ -169,10 +196,14 @@ impl EventSink {
     fn begin_event(&mut self, header: &EventHeader) -> io::Result<()> {
         self.event_size = u64::from(header.event_size);
         self.left = self.event_size.saturating_sub(self.head.len() as u64);
-        if self.position < self.from && self.from < self.position + self.event_size {
+        let is_inside = self.position < self.from && self.from < self.position + self.event_size;
+        // Between two events that the client was sent in the place of this one.
+        let may_go_on =
+            is_inside && self.fitting.as_ref().is_some_and(|fitting| fitting.may_be_several(header));
+        if is_inside && !may_go_on {
             return Err(self.refuse(NOT_A_BOUNDARY.into()));
         }
-        self.sending = !self.leave_out && self.position >= self.from;
+        self.sending = !self.leave_out && (self.position >= self.from || may_go_on);
         self.care = EventCare::Send;
         let place = self.place();
         if let Some(fitting) = &mut self.fitting {
@@ -237,7 +268,8 @@ impl EventSink {
     /// Sends an event without content in the place of one that is left out.
     fn send_filler(&mut self, replaced: &EventHeader, wants_ack: bool) -> io::Result<()> {
         self.send_front();
-        if let Some(progress) = self.progress.as_ref().filter(|_| is_rows(replaced)) {
+        let is_for_good = !self.fitting.as_ref().is_some_and(EventFitting::withholds_rows);
+        if let Some(progress) = self.progress.as_ref().filter(|_| is_for_good && is_rows(replaced)) {
             progress.left_out_rows();
         }
         self.packets.begin(replaced.event_size, wants_ack, &mut self.out);
@@ -300,6 +332,7 @@ impl EventSink {
                     FittedEvent::Other(other) => other,
                     FittedEvent::AsIs
                     | FittedEvent::EmptyTransaction(_)
+                    | FittedEvent::XaRollback(_)
                     | FittedEvent::Filler
                     | FittedEvent::Later => event,
                 };
@@ -331,6 +364,10 @@ impl EventSink {
         let fitted = self.fitted(event)?;
         let wants_ack = self.wants_ack();
         self.send_ready()?;
+        let is_several = matches!(fitted, FittedEvent::EmptyTransaction(_) | FittedEvent::XaRollback(_));
+        if self.position < self.from && !is_several {
+            return Err(self.refuse(NOT_A_BOUNDARY.into()));
+        }
         match fitted {
             FittedEvent::AsIs if self.sending => self.send_whole(event, wants_ack),
             FittedEvent::AsIs | FittedEvent::Later => Ok(()),
@@ -341,13 +378,26 @@ impl EventSink {
             }
             FittedEvent::EmptyTransaction(events) => {
                 self.progress.iter().for_each(|progress| progress.left_out_account_statement());
-                let count = events.len();
-                for (index, event) in events.iter().enumerate() {
-                    self.send_whole(event, wants_ack && index + 1 == count)?;
-                }
-                Ok(())
+                self.send_all(&events, wants_ack)
+            }
+            FittedEvent::XaRollback(events) => self.send_all(&events, wants_ack),
+        }
+    }
+
+    /// Sends events in the place of the current one, those that the client lacks; `wants_ack`: the last of them.
+    fn send_all(&mut self, events: &[Vec<u8>], wants_ack: bool) -> io::Result<()> {
+        let mut at = self.position;
+        let count = events.len();
+        for (index, event) in events.iter().enumerate() {
+            if at >= self.from {
+                self.send_whole(event, wants_ack && index + 1 == count)?;
+            }
+            at += event.len() as u64;
+            if at > self.from && self.from > at - event.len() as u64 {
+                return Err(self.refuse(NOT_A_BOUNDARY.into()));
             }
         }
+        Ok(())
     }
 }
 
@@ -566,6 +616,126 @@ mod tests {
         sink.write_all(&log).unwrap();
         sink.flush().unwrap();
         assert!(*taken.0.lock() == fitted(&log, "other", &all, 7).0);
+    }
+
+    #[test]
+    fn a_client_goes_on_between_the_events_that_took_the_place_of_one() {
+        let log = events(|log| {
+            log.transaction_of(&[(
+                EventType::QUERY,
+                query("DROP USER a /* long enough for three events, of which one is a filler */"),
+            )]);
+        });
+        let all = TableChoice::default();
+        let first = EventHeader::decode(&log).unwrap();
+        let begin = u64::from(first.end_log_pos - first.event_size);
+        let sent_from = |from: u64| {
+            let taken = Taken::default();
+            let mut sink = EventSink::new(taken.clone(), 1);
+            sink.fit(EventFitting::new(ReaderProfile::of_name("mysql-5.6").unwrap(), &all));
+            sink.begin_file(begin, from, ChecksumAlgorithm::CRC32, 90_704);
+            let ended = sink.write_all(&log);
+            sink.flush().unwrap();
+            let mut packets = PacketReader::default();
+            packets.expect_sequence(1);
+            let mut reader = MessageReader::default();
+            let bytes = taken.0.lock().clone();
+            let mut input = bytes.as_slice();
+            let mut sent = Vec::new();
+            while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
+                sent.push(message[1..].to_vec());
+            }
+            ended.map(|()| sent)
+        };
+        let whole = sent_from(begin).unwrap();
+        assert_eq!(whole.len(), 4);
+        let mut boundaries = vec![begin];
+        whole.iter().for_each(|event| boundaries.push(boundaries[boundaries.len() - 1] + event.len() as u64));
+        for from in begin..=begin + log.len() as u64 {
+            match boundaries.iter().position(|boundary| *boundary == from) {
+                Some(index) => assert_eq!(sent_from(from).unwrap(), whole[index..], "{from}"),
+                None => assert_eq!(sent_from(from).unwrap_err().to_string(), NOT_A_BOUNDARY, "{from}"),
+            }
+        }
+    }
+
+    /// What is shown of each event that a client without XA is sent of a transaction, and where it ends.
+    fn rendered(log: &[u8], rendering: XaRendering, size: usize) -> Vec<(String, u32)> {
+        let taken = Taken::default();
+        let mut sink = EventSink::new(taken.clone(), 1);
+        sink.fit(EventFitting::new(ReaderProfile::of_name("mariadb-10.2").unwrap(), &TableChoice::default()));
+        sink.begin_file(4, 4, ChecksumAlgorithm::CRC32, 90_704);
+        sink.render_xa(Some(rendering));
+        log.chunks(size).for_each(|piece| sink.write_all(piece).unwrap());
+        sink.flush().unwrap();
+        let mut packets = PacketReader::default();
+        packets.expect_sequence(1);
+        let mut reader = MessageReader::default();
+        let bytes = taken.0.lock().clone();
+        let mut input = bytes.as_slice();
+        let mut sent = Vec::new();
+        while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
+            let frame = EventFrame::from_bytes(&message[1..], 4).unwrap();
+            assert_eq!(frame.stored_checksum(), Some(frame.computed_checksum()), "{}", frame.event_type());
+            let shown = match QueryEvent::decode(frame.body()) {
+                Ok(query) if frame.event_type() == EventType::QUERY => {
+                    String::from_utf8(query.statement.to_vec()).unwrap()
+                }
+                _ => frame.event_type().to_string(),
+            };
+            sent.push((shown, frame.header().end_log_pos));
+        }
+        sent
+    }
+
+    #[test]
+    fn xa_transactions_are_made_plain_event_by_event() {
+        let prepared = events(|log| {
+            log.transaction_of(&[
+                (EventType::QUERY, query("XA START X'7131',X'',1")),
+                (EventType::TABLE_MAP, vec![9; 40]),
+                (EventType::WRITE_ROWS, vec![9; 70_000]),
+                (EventType::QUERY, query("SAVEPOINT a")),
+                (EventType::QUERY, query("XA END X'7131',X'',1")),
+                (EventType::XA_PREPARE, b"\x00\x01\0\0\0\x02\0\0\0\0\0\0\0q1".to_vec()),
+            ]);
+        });
+        let mut ends = Vec::new();
+        let mut rest = prepared.as_slice();
+        while !rest.is_empty() {
+            let header = EventHeader::decode(rest).unwrap();
+            ends.push(header.end_log_pos);
+            rest = &rest[header.event_size as usize..];
+        }
+        for (rendering, expected) in [
+            (
+                XaRendering::Empty,
+                ["Gtid", "BEGIN", "Ignorable", "Ignorable", "Ignorable", "COMMIT", "Ignorable"],
+            ),
+            (
+                XaRendering::Plain,
+                ["Gtid", "BEGIN", "TableMap", "WriteRows", "SAVEPOINT a", "Ignorable", "Xid"],
+            ),
+        ] {
+            for size in [1, 30, 1 << 20] {
+                let sent = rendered(&prepared, rendering, size);
+                let (shown, ended): (Vec<_>, Vec<_>) = sent.into_iter().unzip();
+                assert_eq!(shown, expected);
+                assert_eq!(ended, ends, "every event ends where the original does");
+            }
+        }
+        let rolled_back = events(|log| {
+            log.transaction_of(&[(
+                EventType::QUERY,
+                query("XA ROLLBACK X'7131',X'',1 /* as long as with a session's settings */"),
+            )]);
+        });
+        let sent = rendered(&rolled_back, XaRendering::Empty, 7);
+        let shown: Vec<_> = sent.iter().map(|(shown, _)| shown.as_str()).collect();
+        assert_eq!(
+            (shown.first(), shown.get(1), shown.last()),
+            (Some(&"Gtid"), Some(&"BEGIN"), Some(&"COMMIT"))
+        );
     }
 
     #[test]

@@ -188,6 +188,10 @@ pub struct ReplicaStatus {
     pub left_out_account_statements: u64,
     /// Events with rows that it was not sent on this connection, since its account leaves out their tables.
     pub left_out_rows_events: u64,
+    /// XA transactions that are prepared, whose rows it gets when they are committed, since its profile doesn't know XA.
+    pub prepared_xa_transactions: u64,
+    /// XA transactions that it got as plain ones on this connection.
+    pub translated_xa_transactions: u64,
     /// Which log, counted from 1.
     pub lineage: u64,
     /// The position in the stored log up to which it was sent.

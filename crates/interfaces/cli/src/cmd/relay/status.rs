@@ -162,15 +162,18 @@ fn scrub(status: &Value, sizes: SizesArg) -> Option<String> {
     ))
 }
 
-/// Counts what was withheld from a replica, because it can't read it or because its account leaves it out.
+/// Counts what was withheld from a replica, because it can't read it or because its account leaves it out, and what it got
+/// in another way.
 fn left_out(replica: &Value) -> String {
     let counts = [
-        ("left_out_account_statements", "statements about accounts"),
-        ("left_out_rows_events", "events with rows"),
+        ("left_out_account_statements", "statements about accounts", "left out"),
+        ("left_out_rows_events", "events with rows", "left out"),
+        ("prepared_xa_transactions", "XA transactions", "prepared"),
+        ("translated_xa_transactions", "XA transactions", "translated"),
     ];
-    let told = counts.into_iter().filter_map(|(key, what)| {
+    let told = counts.into_iter().filter_map(|(key, what, done)| {
         let count = replica[key].as_u64().filter(|count| *count > 0)?;
-        Some(format!(", {} left out", counted(count, what)))
+        Some(format!(", {} {done}", counted(count, what)))
     });
     told.collect()
 }

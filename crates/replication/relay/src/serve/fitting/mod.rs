@@ -15,6 +15,7 @@ mod row_statement;
 
 use binlogz_binlog::event::{ColumnType, QueryEvent, TableMapEvent};
 use binlogz_binlog::frame::encode_event;
+use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{ChecksumAlgorithm, EventClass, EventFrame, EventHeader, EventType, HeaderFlags};
 
 pub(crate) use row_statement::{HEAD_SIZE, QueuedEvent};
@@ -24,7 +25,7 @@ use crate::serve::older_collations;
 use crate::serve::profiles::{ProfileFamily, ReaderProfile, Treatment, Treatments};
 use crate::serve::row_metadata;
 use crate::serve::table_choice::TableChoice;
-use crate::serve::xa;
+use crate::serve::xa::{self, XaRendering};
 
 /// An event that is looked at is held whole: a statement of at most the server's own default `max_allowed_packet`.
 pub(crate) const HELD_SIZE_MAX: u32 = 64 << 20;
@@ -59,6 +60,8 @@ pub(crate) enum FittedEvent {
     Other(Vec<u8>),
     /// Events that are together as large as the statement about accounts that they replace.
     EmptyTransaction(Vec<Vec<u8>>),
+    /// The same in the place of an XA ROLLBACK.
+    XaRollback(Vec<Vec<u8>>),
     /// A filler.
     Filler,
     /// Nothing now.
@@ -89,6 +92,8 @@ pub(crate) struct EventFitting {
     checksum: ChecksumAlgorithm,
     /// Whether the current file's statements about accounts are left out.
     without_accounts: bool,
+    /// How the current transaction is made plain, if it is one of XA.
+    xa: Option<XaRendering>,
 }
 
 impl EventFitting {
@@ -107,7 +112,23 @@ impl EventFitting {
             ready: Vec::new(),
             checksum: ChecksumAlgorithm::NONE,
             without_accounts: false,
+            xa: None,
         })
+    }
+
+    /// Whether the client gets XA transactions as plain ones.
+    pub(crate) fn translates_xa(&self) -> bool {
+        self.treatments.xa == Treatment::Translated
+    }
+
+    /// The next transaction is one of XA, to be made plain like this; `None`: it isn't one.
+    pub(crate) fn render_xa(&mut self, rendering: Option<XaRendering>) {
+        self.xa = rendering;
+    }
+
+    /// Whether rows are left out here that come with XA COMMIT.
+    pub(crate) fn withholds_rows(&self) -> bool {
+        self.xa == Some(XaRendering::Empty)
     }
 
     /// Goes on in a file whose events have this checksum, written by a server of this version as a number.
@@ -123,6 +144,13 @@ impl EventFitting {
             true => HEAD_SIZE,
             false => 0,
         }
+    }
+
+    /// Whether several events may be sent in an event's place.
+    pub(crate) fn may_be_several(&self, header: &EventHeader) -> bool {
+        let is_of_accounts = self.without_accounts && header.event_size <= account_statement::SIZE_MAX;
+        header.event_type == EventType::QUERY
+            && (self.withholds_rows() && xa::may_be(header) || self.xa.is_none() && is_of_accounts)
     }
 
     /// What has to be sent before the current event.
@@ -147,6 +175,9 @@ impl EventFitting {
         }
         if !place.is_sent {
             return Ok(self.pass(class, head));
+        }
+        if let Some(care) = self.care_of_xa(header, class) {
+            return Ok(care);
         }
         match class {
             EventClass::File => self.file(header, place),
@@ -175,6 +206,21 @@ impl EventFitting {
             | EventClass::CompressedStatement
             | EventClass::CompressedRows
             | EventClass::Dead => Ok(EventCare::Send),
+        }
+    }
+
+    /// What is done with an event of an XA transaction that is made plain; `None`: the same as in any other.
+    fn care_of_xa(&self, header: &EventHeader, class: EventClass) -> Option<EventCare> {
+        if matches!(class, EventClass::Gtid | EventClass::File) {
+            return None;
+        }
+        match self.xa? {
+            XaRendering::Empty if xa::may_be(header) => Some(EventCare::Look),
+            XaRendering::Empty => Some(EventCare::Fill),
+            XaRendering::Plain => {
+                let is_looked_at = xa::may_be(header) || header.event_type == EventType::XA_PREPARE;
+                is_looked_at.then_some(EventCare::Look)
+            }
         }
     }
 
@@ -213,8 +259,8 @@ impl EventFitting {
             false => EventCare::Send,
         };
         Ok(match self.treatments.xa {
-            Treatment::Refused => EventCare::Front,
-            Treatment::Passed | Treatment::Translated | Treatment::LeftOut => care,
+            Treatment::Refused | Treatment::Translated => EventCare::Front,
+            Treatment::Passed | Treatment::LeftOut => care,
         })
     }
 
@@ -231,7 +277,7 @@ impl EventFitting {
     }
 
     fn statement(&self, header: &EventHeader, place: EventPlace) -> Result<EventCare, String> {
-        let is_looked_at = self.treatments.xa == Treatment::Refused && xa::may_be(header)
+        let is_looked_at = self.treatments.xa != Treatment::Passed && xa::may_be(header)
             || self.without_accounts && header.event_size <= account_statement::SIZE_MAX;
         match is_looked_at {
             true => Ok(EventCare::Look),
@@ -291,7 +337,7 @@ impl EventFitting {
     }
 
     fn commit(&self, header: &EventHeader, place: EventPlace) -> Result<EventCare, String> {
-        match header.event_type == EventType::XA_PREPARE && self.treatments.xa == Treatment::Refused {
+        match header.event_type == EventType::XA_PREPARE && self.treatments.xa != Treatment::Passed {
             true => Err(xa::refusal(self.kind, place.transaction.unwrap_or(place.offset))),
             false => Ok(EventCare::Send),
         }
@@ -361,6 +407,7 @@ impl EventFitting {
             EventClass::Gtid if event_type == EventType::GTID_TAGGED => Ok(self.without_tag(&frame)),
             EventClass::Statement => self.fit_statement(&frame, place),
             EventClass::LoadStatement | EventClass::StatementValue => self.with_older_names(&frame, place),
+            EventClass::Commit => self.fit_commit(&frame, place),
             EventClass::Gtid
             | EventClass::File
             | EventClass::FileNote
@@ -372,7 +419,6 @@ impl EventFitting {
             | EventClass::RowsStatement
             | EventClass::Rows
             | EventClass::CompressedRows
-            | EventClass::Commit
             | EventClass::Payload
             | EventClass::Incident
             | EventClass::GroupContext
@@ -393,7 +439,13 @@ impl EventFitting {
     }
 
     fn fit_statement(&self, frame: &EventFrame<'_>, place: EventPlace) -> Result<FittedEvent, String> {
-        if self.treatments.xa == Treatment::Refused && xa::is(frame) {
+        if let Some(rendering) = self.xa {
+            let kind = StatementKind::of_query(frame.body()).unwrap_or(StatementKind::Other);
+            if let Some(fitted) = self.fit_xa_statement(frame, kind, rendering) {
+                return fitted.ok_or_else(|| self.no_room(place));
+            }
+        }
+        if self.treatments.xa != Treatment::Passed && xa::is(frame) {
             return Err(xa::refusal(self.kind, place.transaction.unwrap_or(place.offset)));
         }
         let is_about_accounts = self.without_accounts
@@ -406,6 +458,43 @@ impl EventFitting {
             let offset = place.offset;
             format!("the statement about accounts at {offset} is too short to be left out for {}", self.kind)
         })
+    }
+
+    /// What stands in the place of a statement of an XA transaction, or nothing if it has no room; `None`: the statement is
+    /// not about XA.
+    fn fit_xa_statement(
+        &self,
+        frame: &EventFrame<'_>,
+        kind: StatementKind,
+        rendering: XaRendering,
+    ) -> Option<Option<FittedEvent>> {
+        let checksum = self.checksum;
+        match (rendering, kind) {
+            (_, StatementKind::XaStart) => Some(xa::begin(frame, checksum).map(FittedEvent::Other)),
+            (XaRendering::Plain, StatementKind::XaEnd) => Some(Some(FittedEvent::Filler)),
+            (XaRendering::Plain, _) => None,
+            (XaRendering::Empty, StatementKind::XaEnd) => {
+                Some(xa::commit(frame, checksum).map(FittedEvent::Other))
+            }
+            (XaRendering::Empty, StatementKind::XaRollback) => {
+                Some(account_statement::empty_transaction(frame, checksum).map(FittedEvent::XaRollback))
+            }
+            (XaRendering::Empty, _) => Some(Some(FittedEvent::Filler)),
+        }
+    }
+
+    /// The end of an XA transaction with rows is one that every server knows.
+    fn fit_commit(&self, frame: &EventFrame<'_>, place: EventPlace) -> Result<FittedEvent, String> {
+        if frame.event_type() != EventType::XA_PREPARE || self.xa != Some(XaRendering::Plain) {
+            return Ok(FittedEvent::AsIs);
+        }
+        xa::xid(frame, self.checksum).map(FittedEvent::Other).ok_or_else(|| self.no_room(place))
+    }
+
+    /// The error for an event of an XA transaction that is smaller than what has to stand in its place.
+    fn no_room(&self, place: EventPlace) -> String {
+        let offset = place.offset;
+        format!("the event of an XA transaction at {offset} is too short to be made plain for {}", self.kind)
     }
 
     fn with_older_names(&self, frame: &EventFrame<'_>, place: EventPlace) -> Result<FittedEvent, String> {

@@ -32,7 +32,7 @@ pub struct Treatments {
     pub tagged_gtids: Treatment,
     /// Row events of version 2, which all servers write since 5.6.
     pub rows_version_2: Treatment,
-    /// XA transactions.
+    /// XA transactions. Translated: into plain ones where XA COMMIT stands.
     pub xa: Treatment,
     /// Rows of tables with MySQL's JSON.
     pub json_columns: Treatment,
@@ -150,14 +150,14 @@ const MYSQL_8_0: Treatments = Treatments { payloads: Translated, tables_of_selec
 const MYSQL_5_7: Treatments =
     Treatments { partial_json: Refused, collations: Translated, account_statements: LeftOut, ..MYSQL_8_0 };
 // It has no JSON, and says so itself at the CREATE TABLE.
-const MYSQL_5_6: Treatments = Treatments { xa: Refused, group_events: LeftOut, ..MYSQL_5_7 };
+const MYSQL_5_6: Treatments = Treatments { xa: Translated, group_events: LeftOut, ..MYSQL_5_7 };
 const MYSQL_5_5: Treatments =
-    Treatments { checksums: Refused, gtids: Refused, rows_version_2: Refused, ..MYSQL_5_6 };
+    Treatments { checksums: Refused, gtids: Refused, rows_version_2: Refused, xa: Refused, ..MYSQL_5_6 };
 // It commits what XA only prepares, and stops without a word at rows with a type that it does not know.
 const MARIADB_11_4: Treatments = Treatments {
     payloads: Translated,
     tagged_gtids: Translated,
-    xa: Refused,
+    xa: Translated,
     json_columns: Refused,
     vector_columns: Refused,
     partial_json: Refused,

@@ -26,10 +26,11 @@ use crate::serve::fitting::EventFitting;
 use crate::serve::last_served;
 use crate::serve::profiles::{ClientSigns, ReaderProfile};
 use crate::serve::semi_sync::SemiSync;
-use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, broken};
+use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, XaFilePosition, broken};
 use crate::serve::sink::EventSink;
 use crate::serve::table_choice::TableChoice;
 use crate::serve::transport::DumpConnection;
+use crate::serve::xa::XaFileName;
 use crate::telemetry::{say, spans};
 
 /// The facts that a dump needs about its client.
@@ -320,7 +321,10 @@ impl KnownClient {
         }
         let uuid = announced::replica_uuid(variables);
         let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
-        let named = self.named(&kept, &String::from_utf8_lossy(name))?;
+        let asked_name = String::from_utf8_lossy(name);
+        // A file that a transaction has of its own is a place in its log.
+        let xa_file = XaFileName::parse(&asked_name);
+        let named = self.named(&kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?;
         if let Some(named) = named {
             self.check_payloads(&kept, variables, named)?;
         }
@@ -333,7 +337,7 @@ impl KnownClient {
                 (
                     None,
                     place,
-                    u64::from(*position),
+                    xa_file.as_ref().map_or(u64::from(*position), |file| file.offset),
                     archiving::lease(&self.server.housekeeping, &kept, place.1.file)?,
                 )
             }
@@ -345,7 +349,8 @@ impl KnownClient {
                         if !request.is_non_blocking() {
                             self.check_gtids(&kept, gtid_set)?;
                         }
-                        (place, *position, archiving::lease(&self.server.housekeeping, &kept, place.1.file)?)
+                        let from = xa_file.as_ref().map_or(*position, |file| file.offset);
+                        (place, from, archiving::lease(&self.server.housekeeping, &kept, place.1.file)?)
                     }
                     None => {
                         let file;
@@ -358,6 +363,10 @@ impl KnownClient {
                 };
                 (Some(gtid_set.clone()), place, from, lease)
             }
+        };
+        let inside = match (request, &xa_file) {
+            (DumpRequest::ByPosition { position, .. }, Some(_)) => Some(XaFilePosition(u64::from(*position))),
+            (DumpRequest::ByPosition { .. } | DumpRequest::ByGtidSet { .. }, _) => None,
         };
         if from < MAGIC.len() as u64 {
             return Err(Error::Refused(
@@ -418,6 +427,7 @@ impl KnownClient {
             form,
             file,
             from,
+            inside,
             has,
             non_blocking: request.is_non_blocking(),
             heartbeat_period: announced::heartbeat_period(variables),

@@ -184,6 +184,8 @@ fn replica_status(
         reads_compressed: seen.reader.knows_payloads,
         left_out_account_statements: seen.left_out_account_statements,
         left_out_rows_events: seen.left_out_rows,
+        prepared_xa_transactions: seen.prepared_xa,
+        translated_xa_transactions: seen.translated_xa,
         lineage: seen.reader.lineage,
         place: place_of(at),
         semi_sync: seen.reader.semi_sync,

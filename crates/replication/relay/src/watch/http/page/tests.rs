@@ -34,6 +34,8 @@ fn replica(connection: u32, lag_seconds: Option<u64>) -> ReplicaStatus {
         reads_compressed: true,
         left_out_account_statements: 0,
         left_out_rows_events: 0,
+        prepared_xa_transactions: 0,
+        translated_xa_transactions: 0,
         form: "uncompressed",
         lineage: 1,
         place: at(107_374_182),
