@@ -674,9 +674,13 @@ mod tests {
         let bytes = taken.0.lock().clone();
         let mut input = bytes.as_slice();
         let mut sent = Vec::new();
+        let first = EventHeader::decode(log).unwrap();
+        let mut at = first.end_log_pos - first.event_size;
         while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
             let frame = EventFrame::from_bytes(&message[1..], 4).unwrap();
             assert_eq!(frame.stored_checksum(), Some(frame.computed_checksum()), "{}", frame.event_type());
+            at += frame.bytes().len() as u32;
+            assert_eq!(frame.header().end_log_pos, at, "{}", frame.event_type());
             let shown = match QueryEvent::decode(frame.body()) {
                 Ok(query) if frame.event_type() == EventType::QUERY => {
                     String::from_utf8(query.statement.to_vec()).unwrap()
