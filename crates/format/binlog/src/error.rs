@@ -74,6 +74,11 @@ pub enum Error {
     /// The file is encrypted and no keyring was given.
     #[error("the binary log is encrypted: a keyring is needed to read it")]
     Encrypted,
+    /// MariaDB encrypted the rest of the file.
+    #[error(
+        "MariaDB encrypted the log from here on, expected plain events: its server sends them decrypted (dump -R, dump -R --raw)"
+    )]
+    EncryptedByMariadb,
     /// Something about one column of a table is wrong.
     #[error("column {number}: {source}")]
     Column {

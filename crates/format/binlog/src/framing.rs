@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::event::FormatDescription;
 use crate::event_type::EventType;
 use crate::frame::{EventFrame, VerifiedFrame};
-use crate::header::{EventHeader, HEADER_SIZE};
+use crate::header::{EventHeader, HEADER_SIZE, HeaderFlags};
 
 /// How to frame the events of a stream, according to its last format description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,8 @@ impl Framing {
         }
     }
 
-    /// Checks the facts that the header alone shows: size and type.
+    /// Checks the facts that the header alone shows: size and type. After MariaDB's start of encryption nothing can be read, unless a
+    /// server sent it: then it is ignorable, and what comes after it is decrypted.
     #[inline]
     pub fn check_header(&self, header: &EventHeader) -> Result<()> {
         let smallest = HEADER_SIZE + self.checksum_of(header).size();
@@ -104,6 +105,11 @@ impl Framing {
                 header.event_type.0,
                 "a type that the format description announces",
             ));
+        }
+        if header.event_type == EventType::MARIADB_START_ENCRYPTION
+            && !header.flags.contains(HeaderFlags::IGNORABLE)
+        {
+            return Err(Error::EncryptedByMariadb);
         }
         Ok(())
     }

@@ -40,7 +40,9 @@ pub struct DumpFlags(pub u16);
 impl DumpFlags {
     /// Send an EOF packet at the end of the log instead of waiting for more.
     pub const NON_BLOCK: Self = DumpFlags(1);
-    /// Send heartbeats of version 2, which can hold positions above 4 GiB. Since 8.0.28.
+    /// Of MariaDB: send the texts of statements, too, which stand before their rows. Without it the stream lacks events of the file.
+    pub const ANNOTATE_ROWS: Self = DumpFlags(2);
+    /// Of MySQL: send heartbeats of version 2, which can hold positions above 4 GiB. Since 8.0.28.
     pub const HEARTBEAT_V2: Self = DumpFlags(2);
     /// The GTID set was written without its tags, for a source that does not know them. Since 8.3.
     pub const SKIP_TAGGED_GTIDS: Self = DumpFlags(4);

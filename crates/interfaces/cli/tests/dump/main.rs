@@ -11,4 +11,5 @@ mod options;
 mod positions;
 mod real;
 mod remote;
+mod remote_mariadb;
 mod tables_then;

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::{Folder, Ran, wait_for};
-use binlogz_testkit::{MariadbSandbox, MysqlSandbox, SandboxServer, Tool, mixed, require_tool};
+use binlogz_testkit::{MysqlSandbox, SandboxServer, Tool, mixed, require_tool};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -38,7 +38,7 @@ fn with_server(mut command: Command, server: &SandboxServer, arguments: &[&str])
     command
 }
 
-fn ours(folder: &Folder, server: &SandboxServer, arguments: &[&str]) -> Command {
+pub(crate) fn ours(folder: &Folder, server: &SandboxServer, arguments: &[&str]) -> Command {
     with_server(folder.mysqlbinlog([""; 0]), server, arguments)
 }
 
@@ -48,12 +48,12 @@ fn theirs(folder: &Folder, server: &MysqlSandbox, arguments: &[&str]) -> Command
     command
 }
 
-fn run(mut command: Command) -> Ran {
+pub(crate) fn run(mut command: Command) -> Ran {
     command.output().unwrap().into()
 }
 
 /// The server's file as it sends it: it clears the in-use flag.
-fn sent(path: &Path) -> Vec<u8> {
+pub(crate) fn sent(path: &Path) -> Vec<u8> {
     let mut bytes = fs::read(path).unwrap();
     if bytes.get(21) == Some(&1) {
         bytes[21] = 0;
@@ -351,20 +351,4 @@ fn wait_for_file(folder: &Folder, name: &str, log: &Path, child: &mut Child) {
         assert!(start.elapsed() < PATIENCE, "{name} does not become the server's");
         thread::sleep(Duration::from_millis(10));
     }
-}
-
-#[test]
-fn logs_of_mariadb() -> Outcome {
-    require_tool!(Tool::Mariadb);
-    let server = MariadbSandbox::start(&[("binlog-checksum", "CRC32")])?;
-    server.sql(
-        "CREATE DATABASE shop; CREATE TABLE shop.item (id INT); INSERT INTO shop.item VALUES (1), (2)",
-    )?;
-    let log = server.flush_binary_logs()?;
-    let name = log.file_name().unwrap().to_string_lossy().into_owned();
-    let folder = Folder::new();
-    let ran = run(ours(&folder, &server, &["--raw", "-R", &name]));
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
-    assert!(folder.read(&name) == sent(&log));
-    Ok(())
 }

@@ -5,7 +5,7 @@ use std::thread;
 use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, SandboxServer, Tool, require_tool};
 use serde_json::Value;
 
-use crate::common::Folder;
+use crate::common::{Folder, Ran};
 
 /// The rows of a log as JSON lines: the images after each change.
 fn images_after(folder: &Folder, log: &str) -> Vec<Value> {
@@ -50,6 +50,13 @@ fn texts_beside_a_geometry_column_are_texts() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// How many transactions `incident` looked at.
+fn transactions(incident: &Ran) -> String {
+    let words: Vec<_> = incident.text().split_whitespace().collect();
+    let place = words.iter().position(|word| word.starts_with("transactions")).unwrap();
+    words[place - 1].to_owned()
 }
 
 /// Inserts the next rows, each in a transaction of its own.
@@ -136,5 +143,54 @@ fn a_foreign_key_at_a_column_counts_where_the_server_has_it() -> Result<()> {
         let ran = folder.run(["undo", "--cascades", schema, log.to_str().unwrap()]);
         assert!(ran.stderr.contains("has REFERENCES at the column p of c"), "{}", ran.stderr);
     }
+    Ok(())
+}
+
+/// `rows`, `undo`, `redo` and `incident` of a server say what they say of its files, and the script of `undo` takes the changes back.
+#[test]
+fn logs_that_the_server_sends_are_its_files() -> Result<()> {
+    require_tool!(Tool::Mariadb);
+    let options = [("binlog-format", "ROW"), ("log-bin", "binlog"), ("log-bin-compress", "ON")];
+    let server = MariadbSandbox::start(&options)?;
+    let folder = Folder::new();
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.two (id INT PRIMARY KEY, a INT, b INT)")?;
+    let mut last = 0;
+    insert(&server, &mut last, 3)?;
+    let before = server.sql("SELECT * FROM shop.two ORDER BY id")?;
+    server.flush_binary_logs()?;
+    server.sql("UPDATE shop.two SET b = 7; DELETE FROM shop.two WHERE id = 2")?;
+    insert(&server, &mut last, 1)?;
+    server.flush_binary_logs()?;
+    let place = server.socket().display().to_string();
+    let from_server = ["--no-defaults", "--user=root", "--server", &place];
+    let names = ["binlog.000001", "binlog.000002"];
+    for log in server.binlogs()? {
+        folder.put(log.file_name().unwrap().to_str().unwrap(), std::fs::read(&log).unwrap());
+    }
+    for command in [
+        &["rows", "shop.two"][..],
+        &["rows", "shop.two", "--format=json"],
+        &["undo", "--table=shop.two"],
+        &["redo", "--table=shop.two"],
+    ] {
+        let with_columns = ["--no-defaults", "--user=root", "--schema", &place];
+        let file = folder.run([command, &with_columns, &names].concat());
+        let sent = folder.run([command, &from_server, &names].concat());
+        assert!(
+            !sent.stdout.is_empty() && sent.code == file.code,
+            "{command:?}: {} {}",
+            sent.stderr,
+            file.stderr
+        );
+        assert_eq!(sent.text(), file.text(), "{command:?}");
+    }
+    let sent = folder.run([&["incident"], &from_server[..], &names].concat());
+    let file = folder.run([&["incident"], &names[..]].concat());
+    assert_eq!((transactions(&sent), sent.code), (transactions(&file), file.code), "{}", sent.text());
+
+    let script = folder.run([&["undo", "--table=shop.two"], &from_server[..], &names[1..]].concat());
+    assert_eq!(script.code, Some(0), "{}", script.stderr);
+    server.sql(script.text())?;
+    assert_eq!(server.sql("SELECT * FROM shop.two ORDER BY id")?, before);
     Ok(())
 }

@@ -11,6 +11,7 @@
 //! SELECT @@GLOBAL.GTID_MODE
 //! SELECT @@GLOBAL.SERVER_UUID
 //! SET @slave_uuid = 'U', @replica_uuid = 'U'
+//! of MariaDB: SET @mariadb_slave_capability = 4
 //! with semi-sync: SELECT @@global.rpl_semi_sync_source_enabled
 //!                 SET @rpl_semi_sync_replica = 1
 //! COM_REGISTER_SLAVE
@@ -31,8 +32,11 @@ use crate::error::{Error, Result, ServerError};
 use crate::register_replica::RegisterReplica;
 use crate::result_set::{ResultRow, ServerAnswer};
 
-/// The capability that MariaDB's own clients have announced since 10.0: they know its GTIDs.
-const MARIADB_CAPABILITY: u32 = 4;
+/// The capability that MariaDB's own clients have announced since 10.0: they know its GTIDs. To others it sends statements in place
+/// of its own events.
+const MARIADB_CAPABILITY: &str = "SET @mariadb_slave_capability = 4";
+/// MariaDB's versions hold its name.
+const MARIADB: &str = "MariaDB";
 
 /// The kind of client that the source believes it is talking to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +67,8 @@ pub struct ReplicaProfile {
 pub struct SourceIdentity {
     /// The source's greeting.
     pub greeting: ServerGreeting,
+    /// Whether the source is a MariaDB, by its greeting or its version.
+    pub is_mariadb: bool,
     /// The source's server id; only replicas ask for it.
     pub server_id: Option<u32>,
     /// The source's identity; only replicas ask for it, known since 5.6.
@@ -95,6 +101,22 @@ enum Purpose {
     SemiSync {
         since_8_0_26: bool,
     },
+}
+
+impl SourceIdentity {
+    /// As known from the greeting alone.
+    pub(super) fn of(greeting: ServerGreeting) -> Self {
+        SourceIdentity {
+            is_mariadb: greeting.server_version.contains(MARIADB),
+            greeting,
+            server_id: None,
+            server_uuid: None,
+            gtid_mode: None,
+            clock: None,
+            announced_checksum: ChecksumAlgorithm::NONE,
+            semi_sync: false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -174,12 +196,14 @@ impl Setup {
         let bad = |expected| Error::Protocol { doing: doing.into(), found: found.clone(), expected };
         match self.current {
             Purpose::Nothing | Purpose::AnnounceChecksum => {}
-            Purpose::Clock => identity.clock = text.and_then(|text| text.parse().ok()),
-            Purpose::Version if found.contains("MariaDB") => {
-                let sql = format!("SET @mariadb_slave_capability = {MARIADB_CAPABILITY}");
-                self.asks.push_back(Ask::Statement(sql, Purpose::Nothing));
+            Purpose::Clock => {
+                identity.clock = text.and_then(|text| text.parse().ok());
+                self.announce_to_mariadb(identity);
             }
-            Purpose::Version => {}
+            Purpose::Version => {
+                identity.is_mariadb |= found.contains(MARIADB);
+                self.announce_to_mariadb(identity);
+            }
             Purpose::ServerId => {
                 let id = text.and_then(|text| text.parse().ok()).ok_or_else(|| bad("a server id"))?;
                 if id == self.server_id {
@@ -209,6 +233,12 @@ impl Setup {
             }
         }
         Ok(())
+    }
+
+    fn announce_to_mariadb(&mut self, identity: &SourceIdentity) {
+        if identity.is_mariadb {
+            self.asks.push_front(Ask::Statement(MARIADB_CAPABILITY.into(), Purpose::Nothing));
+        }
     }
 
     fn refused(&mut self, error: ServerError, doing: &str) -> Result<()> {
@@ -308,24 +338,56 @@ mod tests {
             host: String::new(),
             port: 0,
         };
-        let mut identity = SourceIdentity {
-            greeting: ServerGreeting {
-                server_version: "5.5.0".into(),
-                connection_id: 1,
-                capabilities: Capabilities::default(),
-            },
-            server_id: None,
-            server_uuid: None,
-            gtid_mode: None,
-            clock: None,
-            announced_checksum: ChecksumAlgorithm::NONE,
-            semi_sync: false,
-        };
+        let mut identity = identity("5.5.0");
         let mut setup = Setup::new(&ClientProfile::Replica(profile), 7);
         while let Some((_, doing)) = setup.next() {
             setup.answer(answer(&doing), &doing, &mut identity)?;
         }
         Ok(identity)
+    }
+
+    fn identity(server_version: &str) -> SourceIdentity {
+        SourceIdentity::of(ServerGreeting {
+            server_version: server_version.into(),
+            connection_id: 1,
+            capabilities: Capabilities::default(),
+        })
+    }
+
+    /// What is asked of a server whose greeting and `VERSION()` are these.
+    fn asked(profile: &ClientProfile, greeting: &str, version: &str) -> (Vec<String>, bool) {
+        let mut identity = identity(greeting);
+        let mut setup = Setup::new(profile, 7);
+        let mut asked = Vec::new();
+        while let Some((_, doing)) = setup.next() {
+            let answer = if doing.contains("VERSION()") { row(version) } else { modern(&doing) };
+            setup.answer(answer, &doing, &mut identity).unwrap();
+            asked.push(doing);
+        }
+        (asked, identity.is_mariadb)
+    }
+
+    #[test]
+    fn mariadb_is_told_that_its_events_are_known() {
+        let replica = ClientProfile::Replica(ReplicaProfile {
+            server_uuid: OWN_UUID.parse().unwrap(),
+            heartbeat_period: Duration::ZERO,
+            semi_sync: false,
+            host: String::new(),
+            port: 0,
+        });
+        let told = format!("asking {MARIADB_CAPABILITY}");
+        for (profile, greeting, version, is_mariadb) in [
+            (&ClientProfile::Mysqlbinlog, "5.5.5-10.11.6-MariaDB", "10.11.6-MariaDB", true),
+            // A proxy may greet in its own name.
+            (&ClientProfile::Mysqlbinlog, "8.0.33", "10.11.6-MariaDB", true),
+            (&ClientProfile::Mysqlbinlog, "9.7.4", "9.7.4", false),
+            (&replica, "11.4.5-MariaDB-log", "", true),
+            (&replica, "9.7.4", "", false),
+        ] {
+            let (asked, known) = asked(profile, greeting, version);
+            assert_eq!((asked.contains(&told), known), (is_mariadb, is_mariadb), "{greeting}: {asked:?}");
+        }
     }
 
     fn row(text: &str) -> ServerAnswer {

@@ -3,13 +3,12 @@
 
 use std::time::Duration;
 
-use binlogz_binlog::ChecksumAlgorithm;
 use binlogz_binlog::gtid::{GtidSet, GtidSetFormat};
 
 use super::client::{ClientSession, ClientStep, Timeouts};
 use super::login::LoginOptions;
 use super::setup::{ClientProfile, Setup, SourceIdentity};
-use super::stream::{Delivery, EventPiece, FedPiece, MessageStream};
+use super::stream::{Delivery, EventPiece, FedPiece, MessageStream, StreamRules};
 use crate::command::Command;
 use crate::compressed::ConnectionCompression;
 use crate::dump_request::{DumpFlags, DumpRequest};
@@ -204,15 +203,7 @@ impl SourceSession {
                 ClientStep::NeedInput | ClientStep::StartTls => return Ok(step),
                 ClientStep::LoggedIn => {
                     let greeting = self.client.greeting().cloned();
-                    self.identity = greeting.map(|greeting| SourceIdentity {
-                        greeting,
-                        server_id: None,
-                        server_uuid: None,
-                        gtid_mode: None,
-                        clock: None,
-                        announced_checksum: ChecksumAlgorithm::NONE,
-                        semi_sync: false,
-                    });
+                    self.identity = greeting.map(SourceIdentity::of);
                 }
                 ClientStep::Answer(answer) => {
                     if let Some(identity) = &mut self.identity {
@@ -234,24 +225,26 @@ impl SourceSession {
         let Some(identity) = &self.identity else {
             return Err(Error::Usage("a dump was requested before login".into()));
         };
-        let request = self.dump_request(&identity.greeting.server_version)?;
-        let has_gaps = matches!(request, DumpRequest::ByGtidSet { .. });
-        self.stream = Some(MessageStream::new(
-            identity.announced_checksum,
-            identity.semi_sync,
-            has_gaps,
-            self.options.verify_checksums,
-        ));
+        let request = self.dump_request(identity)?;
+        self.stream = Some(MessageStream::new(StreamRules {
+            announced: identity.announced_checksum,
+            semi_sync: identity.semi_sync,
+            has_gaps: matches!(request, DumpRequest::ByGtidSet { .. }),
+            is_mariadb: identity.is_mariadb,
+            verify: self.options.verify_checksums,
+        }));
         self.client.dump(&Command::Dump(request), "waiting for the first event".into(), now)
     }
 
-    fn dump_request(&self, server_version: &str) -> Result<DumpRequest> {
+    fn dump_request(&self, identity: &SourceIdentity) -> Result<DumpRequest> {
         let ReceiveOptions { server_id, non_blocking, .. } = self.options;
         let mut flags = DumpFlags::default();
         if non_blocking {
             flags = flags | DumpFlags::NON_BLOCK;
         }
-        if matches!(self.options.profile, ClientProfile::Replica(_)) {
+        if identity.is_mariadb {
+            flags = flags | DumpFlags::ANNOTATE_ROWS;
+        } else if matches!(self.options.profile, ClientProfile::Replica(_)) {
             flags = flags | DumpFlags::HEARTBEAT_V2;
         }
         match &self.options.start {
@@ -264,9 +257,13 @@ impl SourceSession {
                 })?;
                 Ok(DumpRequest::ByPosition { flags, server_id, name: name.clone().into_bytes(), position })
             }
+            DumpStart::GtidSet { .. } if identity.is_mariadb => Err(Error::Unsupported(format!(
+                "{} is asked for transactions by MySQL's GTIDs, which MariaDB doesn't have: ask for a log by its name",
+                identity.greeting.server_version
+            ))),
             DumpStart::GtidSet { gtid_set, name, position } => {
                 let mut format = gtid_set.format();
-                if format == GtidSetFormat::Tagged && !knows_tags(server_version) {
+                if format == GtidSetFormat::Tagged && !knows_tags(&identity.greeting.server_version) {
                     format = GtidSetFormat::Untagged;
                     flags = flags | DumpFlags::SKIP_TAGGED_GTIDS;
                 }

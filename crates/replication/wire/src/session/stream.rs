@@ -10,6 +10,9 @@
 //! checksum of that rotate makes the stream awkward: the first rotate has one if the client announced CRC32, every later
 //! one if the last format description says so. The same holds for heartbeats. (Facts of MySQL 9.7.4's `Binlog_sender`.)
 //!
+//! MariaDB leaves out events that it believes the client doesn't know, without a word. The headers tell: each event has to begin where
+//! the one before it ended. Of a log that it encrypts it sends the event that says so before the first one asked for, wherever that is.
+//!
 //! Events are handed on in the pieces they arrive in; only those that steer the stream are held whole.
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
@@ -67,7 +70,14 @@ impl EventPiece<'_> {
 }
 
 fn is_stored(header: &EventHeader) -> bool {
-    !header.flags.contains(HeaderFlags::ARTIFICIAL) && !is_heartbeat(header.event_type)
+    !header.flags.contains(HeaderFlags::ARTIFICIAL)
+        && !is_heartbeat(header.event_type)
+        && !is_repeated(header)
+}
+
+/// Whether the event stands earlier in the file than the dump began: MariaDB sends it again, without a position.
+fn is_repeated(header: &EventHeader) -> bool {
+    header.event_type == EventType::MARIADB_START_ENCRYPTION && header.end_log_pos == 0
 }
 
 fn is_heartbeat(event_type: EventType) -> bool {
@@ -102,12 +112,25 @@ enum PieceOrigin {
     Input(usize),
 }
 
+/// How to read a stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StreamRules {
+    /// The checksum algorithm that was announced to the source.
+    pub(super) announced: ChecksumAlgorithm,
+    /// Whether each event has a prefix.
+    pub(super) semi_sync: bool,
+    /// Skipped events leave gaps: positions then follow the headers.
+    pub(super) has_gaps: bool,
+    /// Whether the source is a MariaDB.
+    pub(super) is_mariadb: bool,
+    /// Whether to compare checksums.
+    pub(super) verify: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct MessageStream {
-    /// Skipped events leave gaps: positions then follow the headers.
-    has_gaps: bool,
+    rules: StreamRules,
     prefix_size: usize,
-    verify: bool,
     framing: Framing,
     name: Vec<u8>,
     /// Where the next event of the file begins.
@@ -147,12 +170,11 @@ struct Current {
 }
 
 impl MessageStream {
-    pub(super) fn new(announced: ChecksumAlgorithm, semi_sync: bool, has_gaps: bool, verify: bool) -> Self {
+    pub(super) fn new(rules: StreamRules) -> Self {
         MessageStream {
-            has_gaps,
-            prefix_size: 1 + if semi_sync { SEMI_SYNC_PREFIX_SIZE } else { 0 },
-            verify,
-            framing: Framing::with_checksum(announced),
+            rules,
+            prefix_size: 1 + if rules.semi_sync { SEMI_SYNC_PREFIX_SIZE } else { 0 },
+            framing: Framing::with_checksum(rules.announced),
             name: Vec::new(),
             position: 0,
             held: Vec::new(),
@@ -217,7 +239,7 @@ impl MessageStream {
             StreamState::Header => self.feed_header(piece)?,
             StreamState::Steering => self.feed_steering(piece)?,
             StreamState::Body => {
-                self.event.take(piece.bytes, self.verify)?;
+                self.event.take(piece.bytes, self.rules.verify)?;
                 Some(Delivery {
                     from: PieceOrigin::Input(piece.bytes.len()),
                     begins: false,
@@ -258,7 +280,7 @@ impl MessageStream {
         self.state = StreamState::Body;
         let message = if fits { piece.bytes } else { &self.held };
         let bytes = message.get(self.prefix_size..).unwrap_or_default();
-        self.event.take(bytes, self.verify)?;
+        self.event.take(bytes, self.rules.verify)?;
         let from = if fits { PieceOrigin::Input(bytes.len()) } else { PieceOrigin::Held };
         Ok(Some(Delivery { from, begins: true, ends: piece.ends }))
     }
@@ -319,7 +341,27 @@ impl MessageStream {
             return Err(too_long(header.event_size as usize));
         }
         let offset = self.offset_of(&header);
+        self.check_place(&header, offset)?;
         self.event = Current { header, framing, offset, wants_ack, ..Current::none() };
+        Ok(())
+    }
+
+    /// Checks that MariaDB left out nothing before the event. Inside transactions 11.4 and later write no ends.
+    fn check_place(&self, header: &EventHeader, offset: u64) -> BinlogResult<()> {
+        let has_end = header.end_log_pos != 0 && header.event_type != EventType::FORMAT_DESCRIPTION;
+        if !self.rules.is_mariadb || !is_stored(header) || !has_end {
+            return Ok(());
+        }
+        let end = (offset + u64::from(header.event_size)) as u32;
+        if header.end_log_pos != end {
+            let error = BinlogError::invalid(
+                "event header",
+                "end_log_pos",
+                format!("{} and not {end}", header.end_log_pos),
+                "an event that begins where the one before it ended: the server left out events",
+            );
+            return Err(error.at(offset, Some(header.event_type)));
+        }
         Ok(())
     }
 
@@ -328,7 +370,7 @@ impl MessageStream {
         if header.event_type == EventType::FORMAT_DESCRIPTION {
             return FIRST_EVENT_OFFSET;
         }
-        if !is_stored(header) || !self.has_gaps {
+        if !is_stored(header) || !self.rules.has_gaps {
             return self.position;
         }
         // Headers hold the low 32 bits of the end: take the first match at or after the position.
@@ -339,7 +381,9 @@ impl MessageStream {
     /// The message ended, so the event must have ended too. Moves the position on.
     fn end_event(&mut self) -> BinlogResult<()> {
         let event = &self.event;
-        event.finish(self.verify).map_err(|error| error.at(event.offset, Some(event.header.event_type)))?;
+        event
+            .finish(self.rules.verify)
+            .map_err(|error| error.at(event.offset, Some(event.header.event_type)))?;
         if is_stored(&event.header) && event.header.event_type != EventType::FORMAT_DESCRIPTION {
             self.position = event.offset + u64::from(event.header.event_size);
         }
