@@ -79,6 +79,12 @@ pub enum Error {
         "MariaDB encrypted the log from here on, expected plain events: its server sends them decrypted (dump -R, dump -R --raw)"
     )]
     EncryptedByMariadb,
+    /// A file of MariaDB's other kind of binary log.
+    #[error(
+        "is a file of MariaDB's InnoDB-based binary log (binlog_storage_engine=innodb, since 12.3), expected a binary log in a file: \
+         mariadb-binlog of 12.3 prints it; a replica with log_slave_updates and without that setting writes a log that can be read here"
+    )]
+    InnodbBinlog,
     /// Something about one column of a table is wrong.
     #[error("column {number}: {source}")]
     Column {

@@ -68,5 +68,9 @@ pub const MAGIC: [u8; 4] = *b"\xfebin";
 /// The four bytes an encrypted log begins with (see `binlog_encryption` in the manual).
 pub const MAGIC_ENCRYPTED: [u8; 4] = *b"\xfdbin";
 
+/// The four bytes that a file of MariaDB's InnoDB-based binary log begins with (`.ibb`, since 12.3): 0x010dfefe in little-endian
+/// order, then the shift of the page size and the version, 4 bytes each (MariaDB's `fsp_binlog.h`).
+pub const MAGIC_INNODB: [u8; 4] = *b"\xfe\xfe\x0d\x01";
+
 /// The largest event a server writes or accepts, in bytes (`max_log_event_size` in the server).
 pub const EVENT_SIZE_MAX: u32 = 1 << 30;

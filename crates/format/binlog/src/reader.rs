@@ -12,7 +12,7 @@ use crate::event_type::EventType;
 use crate::frame::{EventFrame, VerifiedFrame};
 use crate::framing::Framing;
 use crate::header::{EventHeader, HEADER_SIZE, HeaderFlags};
-use crate::{EVENT_SIZE_MAX, MAGIC, MAGIC_ENCRYPTED};
+use crate::{EVENT_SIZE_MAX, MAGIC, MAGIC_ENCRYPTED, MAGIC_INNODB};
 
 /// Bytes to read at a time; large enough to make the cost of a system call negligible.
 const READ_SIZE: usize = 256 << 10;
@@ -209,6 +209,9 @@ impl<R: Read> EventReader<R> {
 pub fn not_a_log(head: &[u8]) -> Error {
     if head.starts_with(&MAGIC_ENCRYPTED) {
         return Error::Encrypted;
+    }
+    if head.starts_with(&MAGIC_INNODB) {
+        return Error::InnodbBinlog;
     }
     if head.is_empty() {
         return Error::Empty;

@@ -243,6 +243,11 @@ fn logs_in_use_and_what_is_no_log_are_left_out() {
         (&closed[..50], "has no whole format description"),
         (&closed[..10], "does not begin as a binary log does"),
         (b"no log at all, but a text", "does not begin as a binary log does"),
+        (
+            b"\xfe\xfe\x0d\x01\x0e\0\0\0\x01\0\0\0",
+            "is a file of MariaDB's InnoDB-based binary log, expected a binary log in a file; a replica with log_slave_updates and without \
+             binlog_storage_engine writes one",
+        ),
         (b"\x1f\x8b\x08\x00\x00\x00\x00", "is gzip, expected a binary log; unpack a copy of it first"),
     ] {
         folder.put("other.000001", bytes);

@@ -55,6 +55,12 @@ fn what_is_no_log() {
             b"\xfdbin\x01",
             "bad: the binary log is encrypted: a keyring is needed to read it; --keyring FILE names it",
         ),
+        (
+            b"\xfe\xfe\x0d\x01\x0e\0\0\0\x01\0\0\0",
+            "bad: is a file of MariaDB's InnoDB-based binary log (binlog_storage_engine=innodb, since 12.3), expected a binary log in a \
+             file: mariadb-binlog of 12.3 prints it; a replica with log_slave_updates and without that setting writes a log that can be \
+             read here",
+        ),
     ] {
         folder.put("bad", bytes);
         refused(&folder, line);

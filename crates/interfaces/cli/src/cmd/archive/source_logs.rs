@@ -9,7 +9,7 @@ use binlogz_archive::log::numbered;
 use binlogz_archive::presence::{self, Inspector};
 use binlogz_archive::storage::ArchiveStorage;
 use binlogz_binlog::header::{EVENT_SIZE_OFFSET, EVENT_TYPE_OFFSET, FLAGS_OFFSET, HEADER_SIZE};
-use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED};
+use binlogz_binlog::{EventType, HeaderFlags, MAGIC, MAGIC_ENCRYPTED, MAGIC_INNODB};
 use binlogz_flow::ReadAt;
 
 use crate::failure::INDEX;
@@ -40,6 +40,12 @@ pub(super) fn look_at(log: &dyn ReadAt, path: &Path, name: &str) -> LogBeginning
     }
     if magic != MAGIC && name.ends_with(INDEX) {
         return LogBeginning::NoLog("is the index, which lists the logs; expected a binary log");
+    }
+    if magic == MAGIC_INNODB {
+        return LogBeginning::NoLog(
+            "is a file of MariaDB's InnoDB-based binary log, expected a binary log in a file; a replica with log_slave_updates and \
+             without binlog_storage_engine writes one",
+        );
     }
     if magic.starts_with(&[0x1f, 0x8b]) {
         return LogBeginning::NoLog("is gzip, expected a binary log; unpack a copy of it first");
