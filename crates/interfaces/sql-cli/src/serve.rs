@@ -14,11 +14,13 @@ use std::time::Duration;
 
 use binlogz_cli_common::companions::sql_serve::{PORT, ServeArgs};
 use binlogz_cli_common::start::refuse;
-use binlogz_flight::{
-    DEFAULT_PORT, FlightAccounts, FlightServer, StatementLimits, Tls, WorkerCommand, questions, work,
-};
+use binlogz_flight::{DEFAULT_PORT, FlightAnswers, FlightServer};
 use binlogz_query::engine::STACK_SIZE;
-use binlogz_query::{Error, Logs, QueryEngine, QueryOptions, SchemaTime};
+use binlogz_query::{Error, Logs, Queries, QueryEngine, QueryOptions, SchemaTime};
+use binlogz_query_server::{
+    Logins, OpenConnections, PreparedRoom, QueryAccounts, QueryServerError, StatementLimits, TellLine, Tls,
+    WorkerCommand, Workers, questions, work,
+};
 use binlogz_source::prompt_for_password;
 use clap::Parser;
 use serde::Deserialize;
@@ -100,41 +102,72 @@ fn run(args: ServeArgs) -> Result<(), Error> {
     logs.can_be_read_again()?;
     let worker = worker(&logs, temporary.path())?;
     let engine = QueryEngine::new(logs, &options)?;
-    let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
-    let server = FlightServer {
-        listen: args.listen,
-        tls,
-        limits: StatementLimits {
-            memory: options.memory,
-            queries: args.queries.get(),
-            // A single account may have all; of several accounts, none can keep the others out.
-            queries_of_account: match accounts.count() {
-                0 | 1 => args.queries.get(),
-                _ => args.queries.get().div_ceil(2),
-            },
-            time: Duration::from_secs(args.timeout.get()),
-            planning_time: PLANNING_TIME,
+    let limits = StatementLimits {
+        memory: options.memory,
+        queries: args.queries.get(),
+        // A single account may have all; of several accounts, none can keep the others out.
+        queries_of_account: match accounts.count() {
+            0 | 1 => args.queries.get(),
+            _ => args.queries.get().div_ceil(2),
         },
-        worker,
-        accounts,
-        idle: Duration::from_secs(args.idle.get().saturating_mul(60)),
+        time: Duration::from_secs(args.timeout.get()),
+        planning_time: PLANNING_TIME,
     };
     let runtime = Builder::new_multi_thread()
         .worker_threads(CONNECTION_THREADS)
         .enable_all()
         .build()
         .map_err(|error| Error::Log(format!("start threads: {error}")))?;
-    let listening = |address: SocketAddr| {
-        // If nobody reads it, the server serves all the same.
-        let _ =
-            writeln!(io::stdout(), "listening on {scheme}://{address}").and_then(|()| io::stdout().flush());
+    let tell: TellLine = Arc::new(complain);
+    let workers = Workers::new(worker, limits, engine.queries(), Arc::clone(&tell));
+    let front = SqlFronts {
+        listen: args.listen,
+        tls,
+        accounts,
+        workers,
+        idle: Duration::from_secs(args.idle.get().saturating_mul(60)),
+        tell,
     };
-    let served = runtime.block_on(server.run(engine.queries(), Arc::new(complain), listening, async {
-        let _ = ended.await;
-    }));
+    let served = runtime.block_on(front.run(engine.queries(), ended));
     runtime.shutdown_background();
     engine.close();
     served.map_err(|error| Error::Log(error.to_string()))
+}
+
+/// The servers of this process, and what they share.
+struct SqlFronts {
+    listen: SocketAddr,
+    tls: Option<Tls>,
+    accounts: QueryAccounts,
+    workers: Arc<Workers>,
+    idle: Duration,
+    tell: TellLine,
+}
+
+impl SqlFronts {
+    /// Serves until the end comes. All protocols share accounts, connections and workers.
+    async fn run(self, queries: Queries, end: oneshot::Receiver<()>) -> Result<(), QueryServerError> {
+        let SqlFronts { listen, tls, accounts, workers, idle, tell } = self;
+        workers.begin().await.map_err(|refusal| QueryServerError::new(refusal.line))?;
+        let logins: Arc<Logins> = Arc::default();
+        let open: Arc<OpenConnections> = Arc::default();
+        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
+        let workers_end = Arc::clone(&workers);
+        let prepared: Arc<PreparedRoom> = Arc::default();
+        let flight = FlightServer { listen, tls, accounts, logins, open, prepared, workers, idle };
+        let listening = |address: SocketAddr| say_listening(scheme, address);
+        let end = async {
+            let _ = end.await;
+        };
+        let served = flight.run(queries, tell, listening, end).await;
+        workers_end.end();
+        served
+    }
+}
+
+/// Says where a server listens. If nobody reads it, the server serves all the same.
+fn say_listening(scheme: &str, address: SocketAddr) {
+    let _ = writeln!(io::stdout(), "listening on {scheme}://{address}").and_then(|()| io::stdout().flush());
 }
 
 /// Plans and runs statements for a server, and writes the results to standard output.
@@ -165,7 +198,7 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::Log(format!("start threads: {error}")))?;
-    let worked = runtime.block_on(work(engine.queries(), questions));
+    let worked = runtime.block_on(work(engine.queries(), questions, &[&FlightAnswers]));
     // Whatever still runs is of no use to anybody.
     process::exit(match worked {
         Ok(()) => 0,
@@ -174,7 +207,7 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
 }
 
 /// Refuses to be open to a network by mistake.
-fn check(args: &ServeArgs, accounts: &FlightAccounts) -> Result<(), Error> {
+fn check(args: &ServeArgs, accounts: &QueryAccounts) -> Result<(), Error> {
     let has_tls = args.tls_cert.is_some() || args.tls_dir.is_some();
     let missing = match (has_tls, accounts.is_empty()) {
         (true, false) => return Ok(()),
@@ -210,8 +243,8 @@ fn tls(args: &ServeArgs) -> Result<Option<Tls>, Error> {
     tls.map(Some).map_err(|error| Error::Log(error.to_string()))
 }
 
-fn accounts(args: &ServeArgs) -> Result<FlightAccounts, Error> {
-    let mut accounts = FlightAccounts::default();
+fn accounts(args: &ServeArgs) -> Result<QueryAccounts, Error> {
+    let mut accounts = QueryAccounts::default();
     let mut add = |user: &str, password: &str| match accounts.add(user, password) {
         true => Ok(()),
         false => Err(Error::Sql(format!("account {user}: has no password, or is there twice"))),

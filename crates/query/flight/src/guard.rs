@@ -5,13 +5,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use binlogz_query_server::QueryConnection;
 use futures_util::future::{Either, Ready, ready};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 
-use crate::connections::FlightConnection;
 use crate::sessions::{FlightSessions, SESSION_ENDED};
 
 const LOGIN: &str = "/arrow.flight.protocol.FlightService/Handshake";
@@ -63,7 +63,7 @@ where
             };
             return Either::Right(ready(Ok(Status::unauthenticated(what).into_http())));
         };
-        if let Some(connection) = request.extensions().get::<Arc<FlightConnection>>() {
+        if let Some(connection) = request.extensions().get::<Arc<QueryConnection>>() {
             connection.is_known_now();
         }
         request.extensions_mut().insert(session);

@@ -1,33 +1,25 @@
 //! SQL over binary logs for other programs, by Apache Arrow Flight SQL: JDBC and ADBC tools connect to it.
 //!
 //! ```text
-//! connections  how many, and how long one may be without a session
-//! accounts     names and passwords                           Basic → yes or no
-//! logins       how fast passwords can be guessed             account, address → when it is compared
+//! transport    connections as gRPC takes them
 //! sessions     who logged in, what they prepared and run     token → session, until it is idle for too long
 //! guard        lets requests pass that belong to a session   HTTP request → service
-//! service      the protocol's requests as queries            commands → workers → messages
-//! workers      processes that plan and run statements, each ended with its own
-//! frames       what they say to each other                   requests, replies ↔ bytes
-//! worker       such a process                                statement → query::Queries → messages
+//! service      the protocol's requests as queries            commands → statements → messages
+//! statements   asks workers                                  statement → plan, messages of rows
+//! worker       a worker's half of the protocol               statement → query::Queries → messages
 //! listings     catalogs, tables, types, what the server is   names → batches
-//! tls          the certificate, given or made here
 //! ```
 //!
-//! Clients can only read: `query` plans nothing else for them. No statement is parsed, planned or run in the process that
-//! serves, so a statement that breaks its process harms no other. All share one limit of memory.
+//! Clients can only read: `query` plans nothing else for them. Accounts, logins, connections and worker processes are
+//! those of `query-server`.
 
-mod accounts;
-mod connections;
-mod frames;
 mod guard;
 mod listings;
-mod logins;
 mod service;
 mod sessions;
-mod tls;
+mod statements;
+mod transport;
 mod worker;
-mod workers;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -36,18 +28,18 @@ use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use binlogz_query::Queries;
+use binlogz_query_server::{
+    Logins, OpenConnections, PreparedRoom, QueryAccounts, QueryListener, QueryServerError, StatementRefusal,
+    TLS_HANDSHAKE_TIME, TellLine, Tls, Workers,
+};
 use tonic::Status;
+use tonic::transport::{Identity, ServerTlsConfig};
 
-pub use accounts::FlightAccounts;
-pub use tls::Tls;
-pub use worker::{WorkerQuestions, questions, work};
-pub use workers::{StatementLimits, WorkerCommand};
+pub use worker::FlightAnswers;
 
-use connections::FlightListener;
 use guard::SessionGuard;
 use service::LogService;
 use sessions::FlightSessions;
-use workers::Workers;
 
 /// Where it listens by default: the port of other servers of this protocol.
 pub const DEFAULT_PORT: u16 = 31337;
@@ -72,27 +64,17 @@ pub struct FlightServer {
     /// The server's certificate; `None`: connections are not encrypted.
     pub tls: Option<Tls>,
     /// The accounts that may log in; without any, every client may ask.
-    pub accounts: FlightAccounts,
+    pub accounts: QueryAccounts,
+    /// How fast passwords can be guessed, by all protocols together.
+    pub logins: Arc<Logins>,
+    /// The connections of all protocols.
+    pub open: Arc<OpenConnections>,
+    /// The prepared statements of all protocols.
+    pub prepared: Arc<PreparedRoom>,
     /// Where statements are planned and run.
-    pub worker: WorkerCommand,
-    /// Memory, time and number of statements that may run.
-    pub limits: StatementLimits,
+    pub workers: Arc<Workers>,
     /// A session, a statement or a query that nobody uses for so long ends.
     pub idle: Duration,
-}
-
-/// Takes lines about what happened.
-pub type TellLine = Arc<dyn Fn(&str) + Send + Sync>;
-
-/// Why a server ended.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(String);
-
-impl Error {
-    fn of(what: &dyn std::fmt::Display, error: &dyn std::fmt::Display) -> Self {
-        Error(format!("{what}: {error}"))
-    }
 }
 
 impl FlightServer {
@@ -107,13 +89,13 @@ impl FlightServer {
         tell: TellLine,
         listening: impl FnOnce(SocketAddr),
         end: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
-        let at = |error: &dyn std::fmt::Display| Error::of(&self.listen, error);
-        let listener = FlightListener::bind(self.listen, Arc::clone(&tell)).map_err(|error| at(&error))?;
-        let sessions = Arc::new(FlightSessions::new(self.accounts, self.idle));
-        let workers = Workers::new(self.worker, self.limits, queries.clone(), Arc::clone(&tell));
-        workers.begin().await.map_err(|status| Error(status.message().to_owned()))?;
-        let service = LogService::new(queries, Arc::clone(&sessions), tell, Arc::clone(&workers), self.idle);
+    ) -> Result<(), QueryServerError> {
+        let at = |error: &dyn std::fmt::Display| QueryServerError::of(&self.listen, error);
+        let listener = QueryListener::bind(self.listen, Arc::clone(&self.open), Arc::clone(&tell))
+            .map_err(|error| at(&error))?;
+        let sessions = Arc::new(FlightSessions::new(self.accounts, self.prepared, self.idle));
+        let service =
+            LogService::new(queries, Arc::clone(&sessions), tell, (self.workers, self.logins), self.idle);
         let service = FlightServiceServer::new(service).max_decoding_message_size(REQUEST_SIZE_MAX);
         let mut server = tonic::transport::Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE))
@@ -122,8 +104,11 @@ impl FlightServer {
             .http2_max_header_list_size(HEADERS_SIZE_MAX)
             .concurrency_limit_per_connection(REQUESTS_MAX);
         if let Some(tls) = &self.tls {
-            let config = server.tls_config(tls.config());
-            server = config.map_err(|error| Error(format!("certificate: {}", root(&error))))?;
+            let identity = Identity::from_pem(tls.certificate(), tls.key());
+            let config = ServerTlsConfig::new().identity(identity).timeout(TLS_HANDSHAKE_TIME);
+            server = server
+                .tls_config(config)
+                .map_err(|error| QueryServerError::of(&"certificate", &root(&error)))?;
         }
         listening(listener.address().map_err(|error| at(&error))?);
         let sweeping = sessions.clone();
@@ -134,29 +119,20 @@ impl FlightServer {
             }
         };
         let server = server.add_service(SessionGuard::new(service, Arc::clone(&sessions)));
-        let serve = server.serve_with_incoming(Box::pin(listener.accepted()));
+        let serve = server.serve_with_incoming(Box::pin(transport::accepted(listener)));
         tokio::select! {
             served = serve => served.map_err(|error| at(&root(&error)))?,
             () = sweep => {}
             () = end => {}
         }
         sessions.end_all();
-        workers.end();
         Ok(())
     }
 }
 
 /// An error as gRPC has it, sorted by blame.
 fn status(error: binlogz_query::Error) -> Status {
-    use binlogz_query::Error;
-    let line = error.to_string();
-    match error {
-        Error::Sql(_) => Status::invalid_argument(line),
-        Error::Memory { .. } | Error::Temporary(_) => Status::resource_exhausted(line),
-        Error::Log(_) => Status::data_loss(line),
-        Error::Stopped => Status::cancelled(line),
-        _ => Status::internal(line),
-    }
+    statements::status(StatementRefusal::from(error))
 }
 
 /// The cause beneath an error of the transport's, which says little itself.

@@ -25,6 +25,7 @@ use arrow_flight::{
     FlightInfo, HandshakeRequest, HandshakeResponse, Ticket,
 };
 use binlogz_query::{Error, Names, Queries};
+use binlogz_query_server::{DENIAL, Logins, QueryConnection, TellLine, Workers};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::ipc::writer::StreamWriter;
@@ -36,16 +37,10 @@ use tokio::time::Instant;
 use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::TellLine;
-use crate::connections::FlightConnection;
-use crate::listings;
-use crate::logins::Logins;
 use crate::sessions::{FlightSession, FlightSessions};
 use crate::status;
-use crate::workers::Workers;
+use crate::{listings, statements};
 
-/// Before a login is denied, however many came before.
-const DENIAL: Duration = Duration::from_secs(1);
 /// The method that logs in.
 const BASIC: &str = "basic ";
 
@@ -71,10 +66,10 @@ impl LogService {
         queries: Queries,
         sessions: Arc<FlightSessions>,
         tell: TellLine,
-        workers: Arc<Workers>,
+        (workers, logins): (Arc<Workers>, Arc<Logins>),
         idle: Duration,
     ) -> Self {
-        LogService { queries, sessions, tell, workers, logins: Arc::default(), idle }
+        LogService { queries, sessions, tell, workers, logins, idle }
     }
 
     /// Runs a query and sends its rows. It ends if the client goes, is stopped, or doesn't take rows for long; a prepared one has
@@ -89,7 +84,7 @@ impl LogService {
         let entry = Arc::new(session.begins(ticket, statement, stopper)?);
         // It is given back when the query ends, not when its client notices.
         let held = Arc::clone(&entry);
-        let begins = self.workers.run(&session.account, (query, values), self.idle, held);
+        let begins = statements::run(&self.workers, &session.account, (query, values), self.idle, held);
         let begun = Abortable::new(begins, stopped).await;
         let rows = begun.map_err(|_| status(Error::Stopped))??;
         entry.has_begun(rows.stopper());
@@ -211,7 +206,7 @@ impl FlightSqlService for LogService {
             let text = String::from_utf8(bytes).ok()?;
             text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
         });
-        let connection = request.extensions().get::<Arc<FlightConnection>>();
+        let connection = request.extensions().get::<Arc<QueryConnection>>();
         let from = connection.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |connection| connection.address());
         let Some((user, password)) = login else {
             return Err(Status::unauthenticated("log in with user and password (Basic)"));
@@ -248,7 +243,8 @@ impl FlightSqlService for LogService {
         request: Request<FlightDescriptor>,
     ) -> Answer<FlightInfo> {
         let session = session(&request)?;
-        let planned = self.workers.plan(&session.account, command.query.clone(), Bytes::new()).await?;
+        let planned =
+            statements::plan(&self.workers, &session.account, command.query.clone(), Bytes::new()).await?;
         // Two runs of one statement are told apart when one is stopped.
         let handle = format!("{}\0{}", crate::sessions::secret()?, command.query);
         let ticket = TicketStatementQuery { statement_handle: handle.into() };
@@ -278,7 +274,8 @@ impl FlightSqlService for LogService {
         request: Request<Action>,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         let session = session(&request)?;
-        let planned = self.workers.plan(&session.account, command.query.clone(), Bytes::new()).await?;
+        let planned =
+            statements::plan(&self.workers, &session.account, command.query.clone(), Bytes::new()).await?;
         let dataset_schema = planned.columns.clone();
         let parameter_schema = planned.parameters.clone();
         let prepared_statement_handle = session.prepare(command.query, planned)?.into();
@@ -316,7 +313,7 @@ impl FlightSqlService for LogService {
                 return Err(Status::invalid_argument(line));
             }
             let statement = prepared.statement.to_string();
-            self.workers.plan(&session.account, statement, prepared.values).await?.columns
+            statements::plan(&self.workers, &session.account, statement, prepared.values).await?.columns
         } else {
             prepared.planned.columns
         };

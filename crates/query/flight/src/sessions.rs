@@ -2,10 +2,11 @@
 //! stands for a session.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use binlogz_query_server::{ChargedBytes, PreparedBytes, PreparedRoom, QueryAccounts};
 use datafusion::arrow::datatypes::Schema;
 use futures_util::future::AbortHandle as BeginningStopper;
 use parking_lot::Mutex;
@@ -13,8 +14,7 @@ use prost::bytes::Bytes;
 use tokio::task::AbortHandle;
 use tonic::Status;
 
-use crate::accounts::FlightAccounts;
-use crate::workers::PlannedStatement;
+use crate::statements::{PlannedStatement, status};
 
 /// Sessions at once; more are refused.
 const SESSIONS_MAX: usize = 10_000;
@@ -22,9 +22,6 @@ const SESSIONS_MAX: usize = 10_000;
 const SESSIONS_OF_ACCOUNT_MAX: usize = 1000;
 /// Statements that a session has prepared and not closed.
 const STATEMENTS_MAX: usize = 1000;
-/// Bytes of prepared statements, with their values: those of an account, and all.
-const PREPARED_OF_ACCOUNT_MAX: usize = 16 << 20;
-const PREPARED_MAX: usize = 64 << 20;
 /// Queries that a session has asked for at once, with those that wait.
 const RUNNING_MAX: usize = 256;
 /// The message for a client whose session has ended.
@@ -34,22 +31,19 @@ const SECRET_SIZE: usize = 32;
 
 /// All sessions.
 pub(crate) struct FlightSessions {
-    accounts: FlightAccounts,
+    accounts: QueryAccounts,
     idle: Duration,
     all: Mutex<HashMap<String, Arc<FlightSession>>>,
     /// The one of all clients where nobody needs to log in.
     open: Option<Arc<FlightSession>>,
-    /// Bytes of prepared statements.
-    prepared: Arc<Charge>,
-    /// Bytes of prepared statements of each account that has a session.
-    of_accounts: Mutex<HashMap<String, Weak<Charge>>>,
+    prepared: Arc<PreparedRoom>,
 }
 
 /// A session.
 pub(crate) struct FlightSession {
     /// The name of its account; empty if nobody needs one.
     pub(crate) account: String,
-    charge: Arc<Charge>,
+    charge: Arc<PreparedBytes>,
     used: Mutex<Instant>,
     statements: Mutex<HashMap<Vec<u8>, PreparedStatement>>,
     running: Mutex<RunningQueries>,
@@ -75,61 +69,6 @@ pub(crate) struct PreparedStatement {
     _charged: Arc<ChargedBytes>,
     _values_charged: Option<Arc<ChargedBytes>>,
     used: Instant,
-}
-
-/// Bytes that are held, up to a limit; those of an account also count for all.
-struct Charge {
-    held: AtomicUsize,
-    max: usize,
-    all: Option<Arc<Charge>>,
-}
-
-/// Bytes that count until it is dropped.
-struct ChargedBytes {
-    bytes: usize,
-    of: Arc<Charge>,
-}
-
-impl Charge {
-    fn new(max: usize, all: Option<&Arc<Charge>>) -> Arc<Self> {
-        Arc::new(Charge { held: AtomicUsize::new(0), max, all: all.cloned() })
-    }
-
-    fn add(&self, bytes: usize) -> bool {
-        let added = self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, |held| {
-            held.checked_add(bytes).filter(|held| *held <= self.max)
-        });
-        if added.is_err() {
-            return false;
-        }
-        if self.all.as_ref().is_none_or(|all| all.add(bytes)) {
-            return true;
-        }
-        self.held.fetch_sub(bytes, Ordering::AcqRel);
-        false
-    }
-
-    fn sub(&self, bytes: usize) {
-        self.held.fetch_sub(bytes, Ordering::AcqRel);
-        if let Some(all) = &self.all {
-            all.sub(bytes);
-        }
-    }
-
-    fn charged(self: &Arc<Self>, bytes: usize) -> Result<Arc<ChargedBytes>, Status> {
-        match self.add(bytes) {
-            true => Ok(Arc::new(ChargedBytes { bytes, of: Arc::clone(self) })),
-            false => Err(Status::resource_exhausted(
-                "prepared statements and their values have too many bytes: close some",
-            )),
-        }
-    }
-}
-
-impl Drop for ChargedBytes {
-    fn drop(&mut self) {
-        self.of.sub(self.bytes);
-    }
 }
 
 /// A query that waits for its turn, is planned, or runs.
@@ -162,13 +101,10 @@ pub(crate) fn secret() -> Result<String, Status> {
 }
 
 impl FlightSessions {
-    pub(crate) fn new(accounts: FlightAccounts, idle: Duration) -> Self {
-        let prepared = Charge::new(PREPARED_MAX, None);
-        let of_open = || Charge::new(PREPARED_MAX, Some(&prepared));
-        let open = accounts.is_empty().then(|| Arc::new(FlightSession::new(String::new(), of_open())));
-        let all = Mutex::default();
-        let of_accounts = Mutex::default();
-        FlightSessions { accounts, idle, all, open, prepared, of_accounts }
+    pub(crate) fn new(accounts: QueryAccounts, prepared: Arc<PreparedRoom>, idle: Duration) -> Self {
+        let open =
+            accounts.is_empty().then(|| Arc::new(FlightSession::new(String::new(), prepared.of_all())));
+        FlightSessions { accounts, idle, all: Mutex::default(), open, prepared }
     }
 
     /// The token of a new session; `None`: wrong name or password.
@@ -179,7 +115,7 @@ impl FlightSessions {
         let token = secret()?;
         // Without accounts a name is nobody's.
         let account = if self.open.is_some() { "" } else { user };
-        let charge = self.charge_of(account);
+        let charge = self.prepared.of_account(account);
         let mut all = self.all.lock();
         let of_account = all.values().filter(|session| session.account == account).count();
         if all.len() >= SESSIONS_MAX || of_account >= SESSIONS_OF_ACCOUNT_MAX {
@@ -187,17 +123,6 @@ impl FlightSessions {
         }
         all.insert(token.clone(), Arc::new(FlightSession::new(account.to_owned(), charge)));
         Ok(Some(token))
-    }
-
-    /// The counter for the prepared statements of an account.
-    fn charge_of(&self, account: &str) -> Arc<Charge> {
-        let mut charges = self.of_accounts.lock();
-        if let Some(charge) = charges.get(account).and_then(Weak::upgrade) {
-            return charge;
-        }
-        let charge = Charge::new(PREPARED_OF_ACCOUNT_MAX, Some(&self.prepared));
-        charges.insert(account.to_owned(), Arc::downgrade(&charge));
-        charge
     }
 
     /// The session of a token, used now.
@@ -239,7 +164,7 @@ impl FlightSessions {
 }
 
 impl FlightSession {
-    fn new(account: String, charge: Arc<Charge>) -> Self {
+    fn new(account: String, charge: Arc<PreparedBytes>) -> Self {
         FlightSession {
             account,
             charge,
@@ -269,7 +194,7 @@ impl FlightSession {
     /// Keeps a prepared statement; its name.
     pub(crate) fn prepare(&self, statement: String, planned: PlannedStatement) -> Result<String, Status> {
         let name = secret()?;
-        let charged = self.charge.charged(statement.len() + planned.size())?;
+        let charged = self.charge.charged(statement.len() + planned.size()).map_err(status)?;
         let mut statements = self.statements.lock();
         if statements.len() >= STATEMENTS_MAX {
             return Err(Status::resource_exhausted("there are too many prepared statements, close some"));
@@ -302,7 +227,7 @@ impl FlightSession {
     /// Binds values to a prepared statement.
     pub(crate) fn bind(&self, name: &[u8], values: Bytes) -> Result<(), Status> {
         self.prepared(name)?;
-        let charged = self.charge.charged(values.len())?;
+        let charged = self.charge.charged(values.len()).map_err(status)?;
         if let Some(prepared) = self.statements.lock().get_mut(name) {
             (prepared.values, prepared._values_charged) = (values, Some(charged));
         }

@@ -16,8 +16,9 @@ use arrow_flight::sql::{
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
 };
-use binlogz_flight::{FlightAccounts, FlightServer, StatementLimits, WorkerCommand};
+use binlogz_flight::FlightServer;
 use binlogz_query::{Logs, QueryEngine, QueryOptions, memory};
+use binlogz_query_server::{QueryAccounts, StatementLimits, WorkerCommand, Workers};
 use binlogz_testkit::mutate;
 use datafusion::arrow::array::RecordBatch;
 use futures_util::{StreamExt, TryStreamExt};
@@ -88,10 +89,9 @@ impl Serving {
             is_for_one: false,
         };
         let engine = QueryEngine::new(Logs::new(paths.to_vec(), None, |_| {}).unwrap(), &options).unwrap();
-        let mut accounts = FlightAccounts::default();
+        let mut accounts = QueryAccounts::default();
         assert!(!has_accounts || accounts.add("reader", PASSWORD) && accounts.add("guest", PASSWORD));
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = FlightServer { listen, tls: None, accounts, worker, limits: *limits, idle };
         let told: Arc<Mutex<Vec<String>>> = Arc::default();
         let teller = Arc::clone(&told);
         let tell = Arc::new(move |line: &str| teller.lock().unwrap().push(line.to_owned()));
@@ -99,9 +99,22 @@ impl Serving {
         let (heard, listening) = oneshot::channel();
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let queries = engine.queries();
+        let workers = Workers::new(worker, *limits, engine.queries(), tell.clone());
+        let server = FlightServer {
+            listen,
+            tls: None,
+            accounts,
+            logins: Arc::default(),
+            open: Arc::default(),
+            prepared: Arc::default(),
+            workers: Arc::clone(&workers),
+            idle,
+        };
         runtime.spawn(async move {
+            workers.begin().await.unwrap();
             let listening = |address| heard.send(address).unwrap();
             server.run(queries, tell, listening, async { drop(ended.await) }).await.unwrap();
+            workers.end();
         });
         let address = runtime.block_on(listening).expect("the server ended");
         Serving {

@@ -17,8 +17,9 @@ use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use arrow_flight::sql::{CommandGetDbSchemas, CommandGetTables};
 use arrow_flight::{FlightInfo, IpcMessage};
-use binlogz_flight::{FlightAccounts, FlightServer, StatementLimits, WorkerCommand, questions, work};
+use binlogz_flight::{FlightAnswers, FlightServer};
 use binlogz_query::{Logs, QueryEngine, QueryOptions};
+use binlogz_query_server::{QueryAccounts, StatementLimits, WorkerCommand, Workers, questions, work};
 use binlogz_testkit::assert_golden;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -62,31 +63,37 @@ fn main() {
 fn be_worker() {
     let (ask, asked) = questions();
     let engine = QueryEngine::asking(logs(), &options(), ask).unwrap();
-    runtime().block_on(work(engine.queries(), asked)).unwrap();
+    runtime().block_on(work(engine.queries(), asked, &[&FlightAnswers])).unwrap();
 }
 
 /// All that clients are told.
 fn answers() -> String {
     let engine = QueryEngine::new(logs(), &options()).unwrap();
-    let mut accounts = FlightAccounts::default();
+    let mut accounts = QueryAccounts::default();
     assert!(accounts.add("reader", PASSWORD));
+    let command = WorkerCommand {
+        program: env::current_exe().unwrap(),
+        arguments: Vec::new(),
+        environment: vec![(WORKER.into(), "1".into())],
+        is_for_one: false,
+    };
+    let limits = StatementLimits {
+        memory: MEMORY,
+        queries: 2,
+        queries_of_account: 2,
+        time: PATIENCE,
+        planning_time: PATIENCE,
+    };
+    let tell = Arc::new(|line: &str| eprintln!("{line}"));
+    let workers = Workers::new(command, limits, engine.queries(), tell.clone());
     let server = FlightServer {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         tls: None,
         accounts,
-        worker: WorkerCommand {
-            program: env::current_exe().unwrap(),
-            arguments: Vec::new(),
-            environment: vec![(WORKER.into(), "1".into())],
-            is_for_one: false,
-        },
-        limits: StatementLimits {
-            memory: MEMORY,
-            queries: 2,
-            queries_of_account: 2,
-            time: PATIENCE,
-            planning_time: PATIENCE,
-        },
+        logins: Arc::default(),
+        open: Arc::default(),
+        prepared: Arc::default(),
+        workers: Arc::clone(&workers),
         idle: PATIENCE,
     };
     let runtime = runtime();
@@ -95,7 +102,7 @@ fn answers() -> String {
     let queries = engine.queries();
     runtime.spawn(async move {
         let listening = |address| heard.send(address).unwrap();
-        let tell = Arc::new(|line: &str| eprintln!("{line}"));
+        workers.begin().await.unwrap();
         server.run(queries, tell, listening, async { drop(ended.await) }).await.unwrap();
     });
     let text = runtime.block_on(async {

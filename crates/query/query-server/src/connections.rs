@@ -1,5 +1,5 @@
-//! Limits connections: how many there are, and how long one may be without a session. Whatever they do, new ones are
-//! accepted.
+//! Limits connections, of all protocols together: how many there are, and how long one may be without a session. Whatever
+//! they do, new ones are accepted.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,12 +11,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
-use futures_util::{Stream, stream};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
-use tonic::transport::server::Connected;
 
 use crate::TellLine;
 
@@ -33,7 +31,7 @@ const TOLD: Duration = Duration::from_secs(60);
 
 /// A connection, as its requests know it.
 #[derive(Debug)]
-pub(crate) struct FlightConnection {
+pub struct QueryConnection {
     address: SocketAddr,
     /// Whether a request with a session came by it.
     is_known: AtomicBool,
@@ -41,14 +39,14 @@ pub(crate) struct FlightConnection {
     reader: AtomicWaker,
 }
 
-impl FlightConnection {
+impl QueryConnection {
     /// Address that the connection comes from.
-    pub(crate) fn address(&self) -> IpAddr {
+    pub fn address(&self) -> IpAddr {
         self.address.ip()
     }
 
     /// It has a session.
-    pub(crate) fn is_known_now(&self) {
+    pub fn is_known_now(&self) {
         self.is_known.store(true, Ordering::Release);
     }
 
@@ -62,41 +60,54 @@ impl FlightConnection {
     }
 }
 
+/// The connections that there are, whichever listener accepted them.
+#[derive(Debug, Default)]
+pub struct OpenConnections(Mutex<Vec<Weak<QueryConnection>>>);
+
 /// Accepts connections.
-pub(crate) struct FlightListener {
+pub struct QueryListener {
     listener: TcpListener,
     tell: TellLine,
     told: Option<Instant>,
-    open: Mutex<Vec<Weak<FlightConnection>>>,
+    open: Arc<OpenConnections>,
 }
 
-impl FlightListener {
-    pub(crate) fn bind(address: SocketAddr, tell: TellLine) -> io::Result<Self> {
+impl std::fmt::Debug for QueryListener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueryListener").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl QueryListener {
+    /// Listens. `open` has the connections of all listeners of the process.
+    ///
+    /// # Errors
+    ///
+    /// An address that can't be listened on.
+    pub fn bind(address: SocketAddr, open: Arc<OpenConnections>, tell: TellLine) -> io::Result<Self> {
         let listener = StdListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        Ok(FlightListener { listener, tell, told: None, open: Mutex::default() })
+        Ok(QueryListener { listener, tell, told: None, open })
     }
 
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Connections, as they come.
-    pub(crate) fn accepted(self) -> impl Stream<Item = io::Result<GuardedBytes>> {
-        stream::unfold(self, |mut listener| async move {
-            let accepted = listener.next().await;
-            Some((Ok(accepted), listener))
-        })
-    }
-
-    async fn next(&mut self) -> GuardedBytes {
+    /// The next connection.
+    pub async fn next(&mut self) -> GuardedBytes {
         loop {
             match self.listener.accept().await {
                 Ok((stream, address)) => {
                     // Without it answers wait for more to come.
                     let _ = stream.set_nodelay(true);
-                    if let Some(connection) = self.add(address) {
+                    if let Some(connection) = self.open.add(address) {
                         let deadline = Box::pin(tokio::time::sleep(LOGIN_TIME));
                         return GuardedBytes { stream, connection, deadline };
                     }
@@ -112,10 +123,12 @@ impl FlightListener {
             }
         }
     }
+}
 
+impl OpenConnections {
     /// Makes room for a connection; `None`: there is none.
-    fn add(&self, address: SocketAddr) -> Option<Arc<FlightConnection>> {
-        let mut open = self.open.lock();
+    fn add(&self, address: SocketAddr) -> Option<Arc<QueryConnection>> {
+        let mut open = self.0.lock();
         open.retain(|connection| connection.strong_count() > 0);
         let all: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
         let strangers: Vec<_> = all
@@ -129,7 +142,7 @@ impl FlightListener {
             // They are in the order in which they came.
             strangers.iter().find(|stranger| stranger.address() == most)?.end();
         }
-        let connection = Arc::new(FlightConnection {
+        let connection = Arc::new(QueryConnection {
             address,
             is_known: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
@@ -141,17 +154,17 @@ impl FlightListener {
 }
 
 /// The bytes of a connection, which end if it has no session for too long.
-pub(crate) struct GuardedBytes {
+#[derive(Debug)]
+pub struct GuardedBytes {
     stream: TcpStream,
-    connection: Arc<FlightConnection>,
+    connection: Arc<QueryConnection>,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl Connected for GuardedBytes {
-    type ConnectInfo = Arc<FlightConnection>;
-
-    fn connect_info(&self) -> Arc<FlightConnection> {
-        Arc::clone(&self.connection)
+impl GuardedBytes {
+    /// The connection whose bytes these are.
+    pub fn connection(&self) -> &Arc<QueryConnection> {
+        &self.connection
     }
 }
 

@@ -15,9 +15,8 @@ use std::{fs, io};
 
 use binlogz_atomic_file::{self as atomic_file, ExistingFile, open_secret};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
-use tonic::transport::{Identity, ServerTlsConfig};
 
-use crate::Error;
+use crate::QueryServerError as Error;
 
 const KEY: &str = "sql-key.pem";
 const CERTIFICATE: &str = "sql-cert.pem";
@@ -26,9 +25,10 @@ const KEY_MODE: u32 = 0o600;
 const CERTIFICATE_MODE: u32 = 0o644;
 
 /// How long a client may take to agree on TLS.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+pub const TLS_HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// A certificate and its key.
+#[derive(Clone)]
 pub struct Tls {
     certificate: Vec<u8>,
     key: Vec<u8>,
@@ -71,9 +71,14 @@ impl Tls {
         Tls::read(&certificate, &key)
     }
 
-    pub(crate) fn config(&self) -> ServerTlsConfig {
-        let identity = Identity::from_pem(&self.certificate, &self.key);
-        ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE_TIME)
+    /// The certificate and those that signed it, as PEM.
+    pub fn certificate(&self) -> &[u8] {
+        &self.certificate
+    }
+
+    /// The private key, as PEM.
+    pub fn key(&self) -> &[u8] {
+        &self.key
     }
 }
 

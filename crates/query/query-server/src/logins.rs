@@ -31,8 +31,14 @@ const TOLD: Duration = Duration::from_secs(60);
 
 /// The recent attempts to log in.
 #[derive(Default)]
-pub(crate) struct Logins {
+pub struct Logins {
     known: Mutex<LoginQueues>,
+}
+
+impl std::fmt::Debug for Logins {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logins").finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]
@@ -75,7 +81,7 @@ fn source(address: IpAddr) -> IpAddr {
 
 impl Logins {
     /// When a login may be compared; `None`: too many wait.
-    pub(crate) fn turn(&self, user: &str, address: IpAddr, now: Instant) -> Option<Instant> {
+    pub fn turn(&self, user: &str, address: IpAddr, now: Instant) -> Option<Instant> {
         let address = source(address);
         let mut known = self.known.lock();
         let is_good = known.good.contains_key(&(user.to_owned(), address));
@@ -97,7 +103,7 @@ impl Logins {
     }
 
     /// Notes a login.
-    pub(crate) fn accepted(&self, user: &str, address: IpAddr, now: Instant) {
+    pub fn accepted(&self, user: &str, address: IpAddr, now: Instant) {
         let place = source(address);
         let mut known = self.known.lock();
         let key = (user.to_owned(), place);
@@ -113,7 +119,7 @@ impl Logins {
     }
 
     /// Notes a denial; returns a line about it, unless there was one a short time ago.
-    pub(crate) fn denied(&self, address: IpAddr, now: Instant) -> Option<String> {
+    pub fn denied(&self, address: IpAddr, now: Instant) -> Option<String> {
         let mut known = self.known.lock();
         let queue = known.queue(&Guesser::Address(source(address)), now);
         if queue.told.is_some_and(|told| now < told + TOLD) {

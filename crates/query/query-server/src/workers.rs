@@ -23,13 +23,10 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use arrow_flight::{FlightData, IpcMessage};
 use binlogz_query::memory::{counted, held_by, held_max};
 use binlogz_query::{Names, Queries};
-use datafusion::arrow::datatypes::Schema;
+use bytes::{Buf, Bytes};
 use futures_util::Stream;
-use prost::Message;
-use prost::bytes::{Buf, Bytes};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -38,10 +35,10 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
-use tonic::{Code, Status};
 
 use crate::TellLine;
-use crate::frames::{AskedStatement, FrameKind, Frames, frame, sized};
+use crate::frames::{AskedStatement, FrameKind, Frames, frame};
+use crate::refusal::{Blame, StatementRefusal};
 
 /// A worker opens the logs first.
 const START_TIME_MAX: Duration = Duration::from_secs(120);
@@ -90,7 +87,7 @@ pub struct StatementLimits {
 }
 
 /// All workers.
-pub(crate) struct Workers {
+pub struct Workers {
     command: WorkerCommand,
     limits: StatementLimits,
     /// The engine that answers the questions of workers.
@@ -190,15 +187,6 @@ impl Drop for TakenWorker {
     }
 }
 
-/// A statement that was planned.
-#[derive(Debug, Clone)]
-pub(crate) struct PlannedStatement {
-    /// The schema of its rows, as Arrow's IPC has it.
-    pub(crate) columns: Bytes,
-    /// The schema of its parameters, as Arrow's IPC has it.
-    pub(crate) parameters: Bytes,
-}
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -235,8 +223,8 @@ impl WorkTurns {
         accounts.entry(account.to_owned()).or_insert_with(|| (plans(), queries())).clone()
     }
 
-    async fn turn(all: &Arc<Semaphore>, of_account: Arc<Semaphore>) -> Result<WorkTurn, Status> {
-        let ends = |_| Status::unavailable("the server ends");
+    async fn turn(all: &Arc<Semaphore>, of_account: Arc<Semaphore>) -> Result<WorkTurn, StatementRefusal> {
+        let ends = |_| StatementRefusal::new(Blame::Unavailable, "the server ends");
         // First among one's own, so that one account doesn't wait in all places.
         let _account = of_account.acquire_owned().await.map_err(ends)?;
         let _all = Arc::clone(all).acquire_owned().await.map_err(ends)?;
@@ -244,8 +232,15 @@ impl WorkTurns {
     }
 }
 
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
 impl Workers {
-    pub(crate) fn new(
+    /// Workers that are started by this command, within these limits. `queries` answers their questions.
+    pub fn new(
         command: WorkerCommand,
         limits: StatementLimits,
         queries: Queries,
@@ -274,24 +269,28 @@ impl Workers {
     }
 
     /// Starts the first one.
-    pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), Status> {
+    ///
+    /// # Errors
+    ///
+    /// One that can't be started.
+    pub async fn begin(self: &Arc<Self>) -> Result<(), StatementRefusal> {
         let worker = self.start().await?;
         locked(&self.idle).push(worker);
         Ok(())
     }
 
     /// Ends all that are idle; the others end with their statements.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         locked(&self.idle).clear();
         self.turns.plans.close();
         self.turns.queries.close();
     }
 
-    async fn start(&self) -> Result<Worker, Status> {
+    async fn start(&self) -> Result<Worker, StatementRefusal> {
         let failed = |what: &dyn std::fmt::Display| {
             let line = format!("a worker can't be started: {what}");
             (self.tell)(&line);
-            Status::unavailable(line)
+            StatementRefusal::new(Blame::Unavailable, line)
         };
         let WorkerCommand { program, arguments, environment, is_for_one: _ } = &self.command;
         let mut command = Command::new(program);
@@ -327,7 +326,7 @@ impl Workers {
         Ok(Worker { child, input, frames, seat })
     }
 
-    async fn take(self: &Arc<Self>, share: WorkShare) -> Result<TakenWorker, Status> {
+    async fn take(self: &Arc<Self>, share: WorkShare) -> Result<TakenWorker, StatementRefusal> {
         let idle = loop {
             let Some(mut worker) = locked(&self.idle).pop() else { break None };
             // It may have ended while it was idle. None is killed in that state.
@@ -362,56 +361,63 @@ impl Workers {
     }
 
     /// Plans a statement.
-    pub(crate) async fn plan(
+    /// The protocol says what is in the plan.
+    ///
+    /// # Errors
+    ///
+    /// A statement that is wrong, or takes too long or too much memory; a worker that can't be started or has ended.
+    pub async fn plan(
         self: &Arc<Self>,
         account: &str,
-        statement: String,
-        values: Bytes,
-    ) -> Result<PlannedStatement, Status> {
+        statement: AskedStatement,
+    ) -> Result<Bytes, StatementRefusal> {
         let _turn = WorkTurns::turn(&self.turns.plans, self.turns.of(account).0).await?;
         let memory = (counted(self.limits.memory) / PLANS_MAX / 4).max(BUDGET_MIN) as u64;
         let mut taken = self.take(WorkShare { _turn, _budget: None }).await?;
-        taken.ask(FrameKind::Plan, &AskedStatement { memory, statement, values }).await?;
+        taken.ask(FrameKind::Plan, &AskedStatement { memory, ..statement }).await?;
         let planned = taken.planned().await?;
         taken.give_back();
         Ok(planned)
     }
 
-    /// Plans a statement and runs it. `kept` is dropped when it has ended, also if its last rows are never taken.
-    pub(crate) async fn run(
+    /// Plans a statement and runs it. It ends if nobody takes its rows for `patience`. `kept` is dropped when it has ended, also if its
+    /// last rows are never taken.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Workers::plan`]; the rows may end with one, too.
+    pub async fn run(
         self: &Arc<Self>,
         account: &str,
-        (statement, values): (String, Bytes),
+        statement: AskedStatement,
         patience: Duration,
         kept: impl Send + 'static,
-    ) -> Result<RowMessages, Status> {
+    ) -> Result<RowMessages, StatementRefusal> {
         let _turn = WorkTurns::turn(&self.turns.queries, self.turns.of(account).1).await?;
         let budget = Budget::new(self);
         let memory = budget.bytes as u64;
         let mut taken = self.take(WorkShare { _turn, _budget: Some(budget) }).await?;
-        taken.ask(FrameKind::Run, &AskedStatement { memory, statement, values }).await?;
+        taken.ask(FrameKind::Run, &AskedStatement { memory, ..statement }).await?;
         let begun = Instant::now();
-        taken.planned().await?;
+        let plan = taken.planned().await?;
         let time = self.limits.time;
         let (sender, messages) = channel(MESSAGES_WAITING);
         let task = tokio::spawn(async move {
             let _kept = kept;
             loop {
                 let next = match tokio::time::timeout_at(begun + time, taken.reply()).await {
-                    Ok(Ok((FrameKind::Rows, body))) => FlightData::decode(body)
-                        .map(Some)
-                        .map_err(|error| Status::internal(format!("rows: {error}"))),
+                    Ok(Ok((FrameKind::Rows, body))) => Ok(Some(body)),
                     Ok(Ok((FrameKind::End, _))) => Ok(None),
                     Ok(Ok((FrameKind::AskTables, _))) => match taken.tell_tables().await {
                         Ok(()) => continue,
                         Err(status) => Err(status),
                     },
-                    Ok(Ok(_)) => Err(Status::internal("a worker said something else")),
+                    Ok(Ok(_)) => Err(StatementRefusal::new(Blame::Program, "a worker said something else")),
                     Ok(Err(status)) => Err(status),
-                    Err(_) => Err(Status::deadline_exceeded(format!(
-                        "the query took longer than the {} of --timeout",
-                        seconds(time)
-                    ))),
+                    Err(_) => Err(StatementRefusal::new(
+                        Blame::Time,
+                        format!("the query took longer than the {} of --timeout", seconds(time)),
+                    )),
                 };
                 let is_last = !matches!(next, Ok(Some(_)));
                 if matches!(next, Ok(None)) {
@@ -427,7 +433,7 @@ impl Workers {
                 }
             }
         });
-        Ok(RowMessages { messages, task, is_over: false })
+        Ok(RowMessages { plan, messages, task, is_over: false })
     }
 }
 
@@ -463,9 +469,12 @@ impl Drop for Budget {
 }
 
 impl TakenWorker {
-    async fn ask(&mut self, kind: FrameKind, asked: &AskedStatement) -> Result<(), Status> {
-        let frame = asked.frame(kind).map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
+    async fn ask(&mut self, kind: FrameKind, asked: &AskedStatement) -> Result<(), StatementRefusal> {
+        let frame =
+            asked.frame(kind).map_err(|error| StatementRefusal::new(Blame::Statement, error.to_string()))?;
+        let Some(worker) = &mut self.worker else {
+            return Err(StatementRefusal::new(Blame::Program, "no worker"));
+        };
         match worker.input.write_all(&frame).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.ended().await),
@@ -473,34 +482,33 @@ impl TakenWorker {
     }
 
     /// The answer that a statement was planned.
-    async fn planned(&mut self) -> Result<PlannedStatement, Status> {
+    async fn planned(&mut self) -> Result<Bytes, StatementRefusal> {
         let time = self.workers.limits.planning_time;
-        let mut body = loop {
+        loop {
             let Ok(reply) = tokio::time::timeout(time, self.reply()).await else {
                 let line = format!("planning the statement took longer than {}", seconds(time));
-                return Err(Status::deadline_exceeded(line));
+                return Err(StatementRefusal::new(Blame::Time, line));
             };
             match reply? {
-                (FrameKind::Planned, body) => break body,
+                (FrameKind::Planned, body) => return Ok(body),
                 // Reading the logs for that has no limit: it is done once.
                 (FrameKind::AskTables, _) => self.tell_tables().await?,
-                _ => return Err(Status::internal("a worker said something else")),
+                _ => return Err(StatementRefusal::new(Blame::Program, "a worker said something else")),
             }
-        };
-        let parts = sized(&mut body).and_then(|columns| Some((columns, sized(&mut body)?)));
-        let (columns, parameters) = parts.ok_or_else(|| Status::internal("a schema that ends early"))?;
-        Ok(PlannedStatement { columns, parameters })
+        }
     }
 
     /// Tells which user tables there are.
-    async fn tell_tables(&mut self) -> Result<(), Status> {
+    async fn tell_tables(&mut self) -> Result<(), StatementRefusal> {
         let told = self.workers.queries.apart(Names::all_columns).await;
         let frame = match told {
             Ok(tables) => frame(FrameKind::Tables, &[&tables]),
             Err(error) => frame(FrameKind::NoTables, &[error.to_string().as_bytes()]),
         };
-        let frame = frame.map_err(|error| Status::internal(error.to_string()))?;
-        let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
+        let frame = frame.map_err(|error| StatementRefusal::new(Blame::Program, error.to_string()))?;
+        let Some(worker) = &mut self.worker else {
+            return Err(StatementRefusal::new(Blame::Program, "no worker"));
+        };
         match worker.input.write_all(&frame).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.ended().await),
@@ -508,18 +516,21 @@ impl TakenWorker {
     }
 
     /// The next frame. A statement that failed leaves the worker as it was.
-    async fn reply(&mut self) -> Result<(FrameKind, Bytes), Status> {
-        let Some(worker) = &mut self.worker else { return Err(Status::internal("no worker")) };
+    async fn reply(&mut self) -> Result<(FrameKind, Bytes), StatementRefusal> {
+        let Some(worker) = &mut self.worker else {
+            return Err(StatementRefusal::new(Blame::Program, "no worker"));
+        };
         let next = tokio::select! {
             next = worker.frames.next() => next,
             () = worker.seat.end.notified() => return Err(self.ended().await),
         };
         match next {
             Ok(Some((FrameKind::Failed, mut body))) => {
-                let code = body.try_get_u8().map_or(Code::Internal, |code| Code::from(i32::from(code)));
+                let blame = body.try_get_u8().map_or(Blame::Program, Blame::of);
+                let number = body.try_get_u16_le().unwrap_or_default();
                 let line = String::from_utf8_lossy(&body).into_owned();
                 self.give_back();
-                Err(Status::new(code, line))
+                Err(StatementRefusal { number, ..StatementRefusal::new(blame, line) })
             }
             Ok(Some(reply)) => Ok(reply),
             Ok(None) | Err(_) => Err(self.ended().await),
@@ -534,8 +545,10 @@ impl TakenWorker {
     }
 
     /// Why the worker has ended.
-    async fn ended(&mut self) -> Status {
-        let Some(worker) = self.worker.take() else { return Status::internal("no worker") };
+    async fn ended(&mut self) -> StatementRefusal {
+        let Some(worker) = self.worker.take() else {
+            return StatementRefusal::new(Blame::Program, "no worker");
+        };
         let is_too_large = worker.seat.is_too_large.load(Ordering::Acquire);
         // One that closed its output has ended, or is about to: how it does is told.
         let time = if is_too_large { Duration::ZERO } else { END_TIME_MAX };
@@ -545,13 +558,17 @@ impl TakenWorker {
         };
         if is_too_large {
             let limit = self.workers.limits.memory >> 20;
-            return Status::resource_exhausted(format!(
-                "the query needs more than the {limit} MiB of --memory: its process was ended"
-            ));
+            return StatementRefusal::new(
+                Blame::Limit,
+                format!("the query needs more than the {limit} MiB of --memory: its process was ended"),
+            );
         }
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         (self.workers.tell)(&format!("a statement ended its process: {how}"));
-        Status::internal(format!("the statement ended its process ({how}); the server goes on"))
+        StatementRefusal::new(
+            Blame::Program,
+            format!("the statement ended its process ({how}); the server goes on"),
+        )
     }
 
     fn give_back(&mut self) {
@@ -601,31 +618,24 @@ fn watch(seats: &Seats, held_max: u64) {
     }
 }
 
-impl PlannedStatement {
-    /// The columns of its parameters.
-    pub(crate) fn parameters(&self) -> Result<Schema, Status> {
-        let schema = Schema::try_from(IpcMessage(self.parameters.clone()));
-        schema.map_err(|error| Status::internal(error.to_string()))
-    }
-
-    /// Bytes that it takes.
-    pub(crate) fn size(&self) -> usize {
-        self.columns.len() + self.parameters.len()
-    }
-}
-
-/// The rows of a query as they come, as messages. Without it the query ends.
+/// The rows of a query as they come, as messages of the protocol. Without it the query ends.
 #[derive(Debug)]
-pub(crate) struct RowMessages {
+pub struct RowMessages {
+    plan: Bytes,
     /// `None`: there are no more.
-    messages: Receiver<Result<Option<FlightData>, Status>>,
+    messages: Receiver<Result<Option<Bytes>, StatementRefusal>>,
     task: JoinHandle<()>,
     is_over: bool,
 }
 
 impl RowMessages {
+    /// The plan of the query, as [`Workers::plan`] tells it.
+    pub fn plan(&self) -> &Bytes {
+        &self.plan
+    }
+
     /// Ends the query when it is called; its rows end with an error then.
-    pub(crate) fn stopper(&self) -> AbortHandle {
+    pub fn stopper(&self) -> AbortHandle {
         self.task.abort_handle()
     }
 }
@@ -637,7 +647,7 @@ impl Drop for RowMessages {
 }
 
 impl Stream for RowMessages {
-    type Item = Result<FlightData, Status>;
+    type Item = Result<Bytes, StatementRefusal>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.is_over {
@@ -645,7 +655,9 @@ impl Stream for RowMessages {
         }
         let Poll::Ready(next) = self.messages.poll_recv(context) else { return Poll::Pending };
         // An end that the query didn't tell of is none: it was stopped.
-        let next = next.unwrap_or_else(|| Err(Status::cancelled("the query was stopped"))).transpose();
+        let next = next
+            .unwrap_or_else(|| Err(StatementRefusal::new(Blame::Stopped, "the query was stopped")))
+            .transpose();
         self.is_over = !matches!(next, Some(Ok(_)));
         Poll::Ready(next)
     }

@@ -9,18 +9,20 @@
 //! to a worker                                        from it
 //! p  plan: a request                                 H  it is ready
 //! r  run: a request                                  T  which user tables are there?
-//! t  they are these, as Arrow's IPC stream           P  planned: the columns, then the parameters, as schemas of Arrow's IPC,
-//! x  they can't be told: a line                         each after its size of 4 bytes
-//!                                                    D  rows, as FlightData
+//! t  they are these, as Arrow's IPC stream           P  planned
+//! x  they can't be told: a line                      D  rows
 //!                                                    E  there are no more rows
-//!                                                    X  failed: a byte of blame, then a line
+//!                                                    X  failed: a byte of blame, 2 of the protocol's number, then a line
 //!
-//! request:  8 bytes of memory; 4 of the statement's size; the statement; values of its parameters as Arrow's IPC stream, or nothing
+//! request:  8 bytes of memory; 1 of the protocol; after its size of 4 bytes each: what the protocol says of the session, and the
+//!           statement; values of its parameters, or nothing
+//!
+//! What P, D, the session and the values have is the protocol's: see where `WorkerProtocol` is implemented.
 //! ```
 
 use std::io;
 
-use prost::bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes of a frame. The rows of a batch are cut into messages of some megabytes, but a row is not.
@@ -119,32 +121,47 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 
 /// A statement that a worker plans or runs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct AskedStatement {
-    /// Bytes of memory.
-    pub(crate) memory: u64,
-    pub(crate) statement: String,
-    /// The values of the statement's parameters: one row, as Arrow's IPC stream; empty: none.
-    pub(crate) values: Bytes,
+pub struct AskedStatement {
+    /// Bytes of memory for its sorts, joins and groups; those who ask leave it at 0.
+    pub memory: u64,
+    /// The protocol that it came by: [`crate::WorkerProtocol::code`].
+    pub protocol: u8,
+    /// The session, as the protocol tells it.
+    pub session: Bytes,
+    /// The statement's text.
+    pub statement: String,
+    /// The values of the statement's parameters, as the protocol writes them; empty: none.
+    pub values: Bytes,
 }
 
 impl AskedStatement {
     pub(crate) fn frame(&self, kind: FrameKind) -> io::Result<Vec<u8>> {
-        let size = u32::try_from(self.statement.len()).map_err(io::Error::other)?;
-        let parts: [&[u8]; 4] =
-            [&self.memory.to_le_bytes(), &size.to_le_bytes(), self.statement.as_bytes(), &self.values];
+        let size = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(io::Error::other);
+        let statement = self.statement.as_bytes();
+        let parts: [&[u8]; 7] = [
+            &self.memory.to_le_bytes(),
+            &[self.protocol],
+            &size(&self.session)?,
+            &self.session,
+            &size(statement)?,
+            statement,
+            &self.values,
+        ];
         frame(kind, &parts)
     }
 
     pub(crate) fn of(mut frame: Bytes) -> Option<Self> {
         let memory = frame.try_get_u64_le().ok()?;
+        let protocol = frame.try_get_u8().ok()?;
+        let session = sized(&mut frame)?;
         let statement = sized(&mut frame)?;
         let statement = String::from_utf8(statement.to_vec()).ok()?;
-        Some(AskedStatement { memory, statement, values: frame })
+        Some(AskedStatement { memory, protocol, session, statement, values: frame })
     }
 }
 
-/// Bytes after their size.
-pub(crate) fn sized(frame: &mut Bytes) -> Option<Bytes> {
+/// Bytes after their size of 4 bytes; `None`: there are fewer.
+pub fn sized(frame: &mut Bytes) -> Option<Bytes> {
     let size = frame.try_get_u32_le().ok()? as usize;
     (size <= frame.len()).then(|| frame.split_to(size))
 }
