@@ -10,6 +10,8 @@ pub(crate) struct KeyDefinition {
     pub(crate) name: Option<String>,
     /// Empty: no key that tells rows apart.
     pub(crate) columns: Vec<String>,
+    /// Whether it is a unique key of an expression, whose columns aren't told.
+    pub(crate) is_of_expression: bool,
 }
 
 impl KeyDefinition {
@@ -27,18 +29,25 @@ impl KeyDefinition {
         match first.as_str() {
             "PRIMARY" | "UNIQUE" | "CONSTRAINT" => {}
             "KEY" | "INDEX" | "FULLTEXT" | "SPATIAL" | "FOREIGN" | "CHECK" => {
-                return Some(KeyDefinition { is_primary: false, name: None, columns: Vec::new() });
+                return Some(KeyDefinition::of_no_rows());
             }
             // Of MariaDB.
             "PERIOD" | "VECTOR"
                 if words.get(1).is_some_and(|word| ["FOR", "KEY", "INDEX"].contains(&&**word)) =>
             {
-                return Some(KeyDefinition { is_primary: false, name: None, columns: Vec::new() });
+                return Some(KeyDefinition::of_no_rows());
             }
             _ => return None,
         }
-        let columns = if is_primary || has("UNIQUE") { key_columns(item) } else { Vec::new() };
-        Some(KeyDefinition { is_primary, name: key_name(item), columns })
+        let is_unique = is_primary || has("UNIQUE");
+        let columns = if is_unique { key_columns(item) } else { Vec::new() };
+        let is_of_expression = is_unique && columns.is_empty();
+        Some(KeyDefinition { is_primary, name: key_name(item), columns, is_of_expression })
+    }
+
+    /// A key that tells no rows apart.
+    fn of_no_rows() -> Self {
+        KeyDefinition { is_primary: false, name: None, columns: Vec::new(), is_of_expression: false }
     }
 }
 

@@ -290,6 +290,7 @@ impl ColumnClause {
             is_primary,
             name: Some(name.value.clone()),
             columns: vec![name.value.clone()],
+            is_of_expression: false,
         };
         let keys =
             [is_primary.then(|| key(true)), is_unique.then(|| key(false))].into_iter().flatten().collect();
@@ -410,6 +411,11 @@ impl DefinedTable {
     fn key(&self, key: &KeyDefinition) -> Option<Vec<usize>> {
         let indexes: Option<Vec<usize>> = key.columns.iter().map(|name| self.position(name)).collect();
         indexes.filter(|indexes| !indexes.is_empty())
+    }
+
+    /// Whether one of its unique keys is of an expression: [`DefinedTable::keys`] doesn't have it.
+    pub fn has_key_of_expression(&self) -> bool {
+        self.defined.iter().any(|key| key.is_of_expression)
     }
 
     /// Why it is not the table that a log has; `None`: it can be.
