@@ -2,9 +2,6 @@
 
 # The user's own binlogs for `make run`; samples/ without.
 FILES ?=
-# All crates but that of clusters, which no default build has: Ballista takes as long to compile as all of ours. `make soak` tests it.
-CRATES = --workspace --exclude binlogz-cluster
-
 .PHONY: help run demo check test lint docs bench soak servers
 
 help: ## this list
@@ -21,25 +18,25 @@ demo: ## the whole product on private servers, in five minutes: a replica that s
 # Servers are fetched while the tests compile. Many tests wait for servers, so there are twice as many at once as cores.
 test: ## every test; installs the private servers it needs
 	@$(MAKE) --no-print-directory --jobs=2 servers test-programs
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} cargo test $(CRATES)
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} cargo test --workspace
 
 .PHONY: test-programs
 test-programs:
-	cargo test $(CRATES) --no-run
+	cargo test --workspace --no-run
 
 check: ## for the daily work: formatting, clippy, names and imports, tests that need no server
 	cargo fmt --all --check
 	scripts/lint-comments.py --check
 	scripts/import-graph.py --check
 	scripts/lint-names.py --check
-	cargo clippy $(CRATES) --all-targets -- --deny warnings
-	scripts/run-tests.sh --quiet $(CRATES) --lib --bins --test golden --test recorded
+	cargo clippy --workspace --all-targets -- --deny warnings
+	scripts/run-tests.sh --quiet --workspace --lib --bins --test golden --test recorded
 
 lint: ## formatting, clippy and docs without warnings, scripts, code in comments, imports, names (Python 3), Kubernetes' manifests, links of the pages
 	cargo fmt --all --check
-	cargo clippy $(CRATES) --all-targets -- --deny warnings
+	cargo clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings --allow rustdoc::private-intra-doc-links" \
-		cargo doc $(CRATES) --no-deps --document-private-items
+		cargo doc --workspace --no-deps --document-private-items
 	scripts/lint-scripts.sh
 	scripts/lint-comments.py --check
 	scripts/import-graph.py --check
@@ -47,7 +44,7 @@ lint: ## formatting, clippy and docs without warnings, scripts, code in comments
 	scripts/package-crates.sh --no-verify --allow-dirty
 	scripts/check-dependencies.sh
 	scripts/check-kubernetes.sh
-	scripts/run-tests.sh --quiet $(CRATES) --test docs links
+	scripts/run-tests.sh --quiet --workspace --test docs links
 
 docs: ## the pages of docs/ as a book, in target/docs
 	@prefix=$$(scripts/get-tool.sh mdbook) && "$$prefix/bin/mdbook" build && echo "target/docs/index.html"

@@ -44,10 +44,7 @@ for machine in "${machines[@]}"; do
         # Linking the query engine by LTO takes 23 minutes of one processor (lab/book/build.md).
         lto=(CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16)
         [[ $program = binlogz-sql ]] || lto=()
-        # The package of binlogz-sql has the services of a cluster, and that of binlogz the options of that in completions and manual pages.
-        features=(--features cluster)
-        [[ $program != binlogz-bench ]] || features=()
-        env "${lto[@]}" cargo zigbuild --release --locked --target "$triple" --package "$program" "${features[@]}"
+        env "${lto[@]}" cargo zigbuild --release --locked --target "$triple" --package "$program"
         install -D "$target/$triple/release/$program" "$dist/$machine/$program"
     done
 done

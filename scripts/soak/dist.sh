@@ -56,7 +56,7 @@ installed() {
     for page in binlogz binlogz-archive-create binlogz-relay-run; do
         [[ $(zcat --force "$1/usr/share/man/man1/$page.1"*) = *".TH "* ]]
     done
-    for unit in binlogz-{relay,archive,fleet,sql-scheduler,sql-executor}.service binlogz-{archive,fleet}.timer; do
+    for unit in binlogz-{relay,archive,fleet}.service binlogz-{archive,fleet}.timer; do
         [[ -s $1/usr/lib/systemd/system/$unit ]] || { echo "dist: no $unit" >&2; exit 1; }
     done
     [[ -s $1/etc/binlogz/relay.toml && -s $1/usr/lib/sysusers.d/binlogz.conf ]]

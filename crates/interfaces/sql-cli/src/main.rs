@@ -3,8 +3,6 @@
 //! Answers go to standard output, trouble to standard error as one line, and the exit code says how it went: 0 done, 1 changes
 //! could not be read, 2 bad usage, bad input or I/O trouble.
 
-#[cfg(feature = "cluster")]
-mod cluster;
 mod export;
 mod follow;
 mod inputs;
@@ -65,10 +63,6 @@ type Run = Box<dyn FnOnce() -> Result<(), Error> + Send>;
 
 /// The command that the command line asks for.
 fn command() -> Run {
-    #[cfg(feature = "cluster")]
-    if let Some(run) = cluster::asked_for(std::env::args_os()) {
-        return run;
-    }
     #[cfg(feature = "serve")]
     if let Some(run) = serve::asked_for(std::env::args_os()) {
         return run;
@@ -161,9 +155,6 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
 
 /// Opens the logs of the arguments.
 fn engine(args: &mut SqlArgs, temporary: &Temporary, meter: Arc<ReadMeter>) -> Result<QueryEngine, Error> {
-    if cfg!(not(feature = "cluster")) && args.asks_cluster() {
-        return Err(Error::Sql("--cluster: this binlogz-sql was built without clusters".to_owned()));
-    }
     watch_memory(args.memory.get(), temporary.path().to_owned());
     let paths = std::mem::take(&mut args.arguments);
     let logs = inputs::logs(&args.inputs, paths)?.metered(meter);
@@ -172,9 +163,6 @@ fn engine(args: &mut SqlArgs, temporary: &Temporary, meter: Arc<ReadMeter>) -> R
         jobs: args.inputs.jobs(),
         temporary: temporary.path().to_owned(),
     };
-    #[cfg(feature = "cluster")]
-    return cluster::engine(&args.cluster, logs, &options);
-    #[cfg(not(feature = "cluster"))]
     QueryEngine::new(logs, &options)
 }
 

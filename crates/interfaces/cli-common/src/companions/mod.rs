@@ -2,7 +2,7 @@
 //! these; binlogz, which passes them on, makes completions and manual pages of the same definitions.
 //!
 //! ```text
-//! sql, sql_serve, export   binlogz-sql; sql_inputs is what they share, sql_cluster an option of some builds
+//! sql, sql_serve, export   binlogz-sql; sql_inputs is what they share
 //! bench, demo              binlogz-bench; presets and commit are commands of bench
 //! ```
 //!
@@ -14,7 +14,5 @@ pub mod demo;
 pub mod export;
 pub mod presets;
 pub mod sql;
-#[cfg(feature = "cluster")]
-pub mod sql_cluster;
 pub mod sql_inputs;
 pub mod sql_serve;

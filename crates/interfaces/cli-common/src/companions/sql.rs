@@ -6,8 +6,6 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-#[cfg(feature = "cluster")]
-use super::sql_cluster::ClusterArgs;
 use super::sql_inputs::{SqlInputArgs, SqlProgressArgs};
 use crate::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use crate::units::above_zero;
@@ -45,10 +43,6 @@ pub struct SqlArgs {
     /// Value of a parameter, $NAME in the statement ($1, or ? for the next number); may be repeated
     #[arg(long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,
-    /// Where the statements run.
-    #[cfg(feature = "cluster")]
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// How the logs are read.
     #[command(flatten)]
     pub inputs: SqlInputArgs,
@@ -58,16 +52,6 @@ pub struct SqlArgs {
     /// The statement, if it isn't elsewhere; then binary logs, archives, logs in archives; - is standard input
     #[arg(value_name = "STATEMENT|INPUT")]
     pub arguments: Vec<OsString>,
-}
-
-impl SqlArgs {
-    /// Whether a cluster is to run the statements.
-    pub fn asks_cluster(&self) -> bool {
-        #[cfg(feature = "cluster")]
-        return self.cluster.cluster.is_some();
-        #[cfg(not(feature = "cluster"))]
-        false
-    }
 }
 
 /// The formats of rows.

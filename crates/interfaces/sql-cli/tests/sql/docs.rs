@@ -12,7 +12,6 @@ use crate::common::{SHAPES, root, schema, sql};
 
 /// Where the references have the help.
 const HELPS: &[(&str, &[&str], &str)] = &[
-    #[cfg(not(feature = "cluster"))] // which has options more
     ("sql.md", &["--help"], "<!-- binlogz-sql --help -->\n```text\n"),
     #[cfg(feature = "serve")]
     ("sql-serve.md", &["serve", "--help"], "<!-- binlogz-sql serve --help -->\n```text\n"),
