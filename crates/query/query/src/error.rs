@@ -76,13 +76,9 @@ impl Error {
     pub(crate) fn of(error: &DataFusionError, memory: usize) -> Self {
         let root = error.find_root();
         match root {
-            _ if is_of_lost_executor(error) => Error::Log(LOST_EXECUTOR.to_owned()),
             DataFusionError::External(other) => Error::Log(one_line(&other.to_string())),
             DataFusionError::ResourcesExhausted(what) => {
                 Error::Memory { limit: memory >> 20, what: one_line(what) }
-            }
-            DataFusionError::Execution(what) if log_error_in(what).is_some() => {
-                Error::Log(one_line(&log_error_in(what).unwrap_or_default()))
             }
             DataFusionError::ExecutionJoin(error) if error.is_panic() => {
                 Error::Fault(one_line(&error.to_string()))
@@ -120,39 +116,6 @@ impl From<std::io::Error> for Error {
     }
 }
 
-/// The error of a log that an executor of a cluster ended with: it comes as Rust shows it to developers.
-fn log_error_in(told: &str) -> Option<String> {
-    let (_, quoted) = told.split_once("LogError(\"")?;
-    let mut line = String::new();
-    let mut rest = quoted.chars();
-    loop {
-        match rest.next()? {
-            '"' => return Some(line),
-            '\\' => line.push(rest.next()?),
-            other => line.push(other),
-        }
-    }
-}
-
-/// The message to users when executors were lost too often, or after the first rows.
-const LOST_EXECUTOR: &str =
-    "the cluster lost executors, and with them a part of the answer: repeat the query";
-/// How Ballista says that a result can't be fetched: the client, and the scheduler of a stage that needs it.
-const FETCH_FAILED: [&str; 2] =
-    ["Shuffle fetch partition error from Executor", " times, most recent failure reason: "];
-
-/// Whether Ballista says that the scheduler ended the query, or that a result is gone with the executor that had it.
-pub(crate) fn is_of_lost_executor(error: &DataFusionError) -> bool {
-    let is_of_fetch = |what: &str| FETCH_FAILED.iter().any(|begin| what.contains(begin));
-    match error.find_root() {
-        DataFusionError::Execution(what) if what.starts_with("Job ") => {
-            what.ends_with("failed: Cancelled") || is_of_fetch(what)
-        }
-        DataFusionError::External(other) => is_of_fetch(&other.to_string()),
-        _ => false,
-    }
-}
-
 /// The table that DataFusion did not find, without the catalog's name.
 fn unknown_table(what: &str) -> Option<&str> {
     let name = what.strip_prefix("table '")?.strip_suffix("' not found")?;
@@ -163,33 +126,4 @@ fn unknown_table(what: &str) -> Option<&str> {
 fn one_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.by_ref().take(4).collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_loss_of_an_executor_is_told_from_other_errors() {
-        // As Ballista 55.0 says it.
-        for (told, expected) in [
-            ("Job 038GW7WRVM000 failed: Cancelled", true),
-            (
-                "Job 1 failed: Job failed due to stage 3 failed: Stage 3 has failed 1 times, most recent failure reason: \"Error\"\n",
-                true,
-            ),
-            ("Job 1 failed: Job failed due to stage 2 failed: LogError(\"a.000001: damaged\")", false),
-            (
-                "Job 1 failed: Task 0 in Stage 2 failed 4 times, fail the stage, most recent failure reason: \"a\"",
-                false,
-            ),
-            ("Cancelled", false),
-        ] {
-            assert_eq!(is_of_lost_executor(&DataFusionError::Execution(told.into())), expected, "{told}");
-        }
-        let fetch =
-            "Shuffle fetch partition error from Executor 1, map_stage 2, map_partition 3, error desc: gone";
-        assert!(is_of_lost_executor(&DataFusionError::External(fetch.into())));
-        assert!(!is_of_lost_executor(&DataFusionError::External("a.000001: damaged".into())));
-    }
 }

@@ -27,10 +27,10 @@ mod sql;
 mod tables;
 
 pub use binlogz_flow::ReadMeter;
+pub use catalog::AskTables;
 pub use catalog::names::{Names, QualifiedName};
-pub use catalog::{AskTables, shipped};
 pub use error::{Error, Result};
-pub use logs::{Logs, SchemaTime, Site};
+pub use logs::{Logs, SchemaTime};
 pub use run::engine::{self, QueryEngine, QueryOptions, StatementStopper};
 pub use run::memory;
 pub use run::queries::{Queries, Query, QueryRows};

@@ -19,7 +19,6 @@ use parking_lot::Mutex;
 use crate::catalog::schemas::{LOG_SCHEMA, database_of, schema_of};
 use crate::catalog::table::LogTable;
 use crate::error::LogError;
-use crate::logs::division::{Division, Divisions};
 use crate::logs::wanted::WantedLogs;
 use crate::logs::{Logs, apart};
 use crate::tables::{ChangesTable, EventsTable, TableReader, TransactionsTable, user};
@@ -38,7 +37,6 @@ pub(crate) struct Catalog {
 struct FoundTables {
     logs: Arc<Logs>,
     workers: usize,
-    division: Option<Arc<Division>>,
     names: OnceLock<BTreeSet<(String, String)>>,
     reading_names: Mutex<()>,
     tables: Mutex<HashMap<(String, String), Answer>>,
@@ -67,29 +65,20 @@ const DATABASE: &str = "database";
 type Answer = Option<Arc<dyn TableProvider>>;
 
 impl Catalog {
-    /// `divisions`: how a cluster divides the logs, if one reads them.
-    pub(crate) fn new(
-        logs: &Arc<Logs>,
-        workers: usize,
-        divisions: Option<Divisions>,
-        asked: Option<AskTables>,
-    ) -> Result<Self> {
-        let (by_block, by_log) = divisions.map(|both| (both.by_block, both.by_log)).unzip();
+    pub(crate) fn new(logs: &Arc<Logs>, workers: usize, asked: Option<AskTables>) -> Result<Self> {
         let of_logs = Arc::new(MemorySchemaProvider::new());
-        let readers: [(&str, Arc<dyn TableReader>, _); 3] = [
-            ("transactions", Arc::new(TransactionsTable), &by_block),
-            ("changes", Arc::new(ChangesTable::all()), &by_block),
-            ("events", Arc::new(EventsTable), &by_log),
+        let readers: [(&str, Arc<dyn TableReader>); 3] = [
+            ("transactions", Arc::new(TransactionsTable)),
+            ("changes", Arc::new(ChangesTable::all())),
+            ("events", Arc::new(EventsTable)),
         ];
-        for (name, reader, division) in readers {
-            let table = LogTable::new(Arc::clone(logs), reader, WantedLogs::default(), workers)
-                .divided(division.clone());
+        for (name, reader) in readers {
+            let table = LogTable::new(Arc::clone(logs), reader, WantedLogs::default(), workers);
             of_logs.register_table(name.to_owned(), Arc::new(table))?;
         }
         let found = FoundTables {
             logs: Arc::clone(logs),
             workers,
-            division: by_block,
             names: OnceLock::new(),
             reading_names: Mutex::default(),
             tables: Mutex::default(),
@@ -248,8 +237,7 @@ impl FoundTables {
     fn of_fields(&self, (database, table): (&str, &str), fields: Fields) -> Arc<dyn TableProvider> {
         let reader = Arc::new(ChangesTable::of_fields(fields));
         let all = WantedLogs::of_table(database, table);
-        let table = LogTable::new(Arc::clone(&self.logs), reader, all, self.workers);
-        Arc::new(table.divided(self.division.clone()))
+        Arc::new(LogTable::new(Arc::clone(&self.logs), reader, all, self.workers))
     }
 
     fn table(&self, schema: &str, table: &str) -> Result<Answer, LogError> {

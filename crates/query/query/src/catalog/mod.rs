@@ -5,13 +5,11 @@
 //! log_catalog  which tables there are; user tables are found on demand
 //! schemas      the schema of each database
 //! names        tables, columns and functions: for listings and completion
-//! shipped      tables and scans as bytes, on their way to the machines of a cluster
 //! ```
 
 mod log_catalog;
 pub(crate) mod names;
 mod schemas;
-pub mod shipped;
 mod table;
 
 pub use log_catalog::AskTables;

@@ -10,11 +10,9 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::logs::Logs;
-use crate::logs::division::Division;
 use crate::logs::wanted::WantedLogs;
-use crate::scan::pieces::PieceScan;
 use crate::scan::{LogScan, ScanPlan};
-use crate::tables::{MadeColumn, TableReader, TableShape};
+use crate::tables::{MadeColumn, TableReader};
 
 /// A table over logs.
 #[derive(Debug)]
@@ -24,8 +22,6 @@ pub(crate) struct LogTable {
     /// Everything it has of them, without any condition.
     all: WantedLogs,
     workers: usize,
-    /// How a cluster divides the logs; `None`: this process reads them.
-    division: Option<Arc<Division>>,
 }
 
 impl LogTable {
@@ -35,18 +31,7 @@ impl LogTable {
         all: WantedLogs,
         workers: usize,
     ) -> Self {
-        LogTable { logs, reader, all, workers, division: None }
-    }
-
-    /// The table as a cluster reads it, divided so; `None`: this process reads it.
-    pub(crate) fn divided(self, division: Option<Arc<Division>>) -> Self {
-        LogTable { division, ..self }
-    }
-
-    /// The facts that a cluster needs to read the table: the logs, the shape of its rows, the rows it has of the logs,
-    /// and how they are divided. `None`: no cluster reads it.
-    pub(crate) fn shipped(&self) -> Option<(&Logs, TableShape, &WantedLogs, &Division)> {
-        Some((&self.logs, self.reader.shape(), &self.all, self.division.as_ref()?))
+        LogTable { logs, reader, all, workers }
     }
 }
 
@@ -91,14 +76,8 @@ impl TableProvider for LogTable {
             schema,
             limit,
             workers: self.workers,
-            bytes: match &self.division {
-                Some(division) => Some(division.bytes()),
-                None => self.logs.size(),
-            },
+            bytes: self.logs.size(),
         };
-        Ok(match &self.division {
-            Some(division) => Arc::new(PieceScan::new(scan, division.source()?, Arc::default())),
-            None => Arc::new(LogScan::new(scan)),
-        })
+        Ok(Arc::new(LogScan::new(scan)))
     }
 }

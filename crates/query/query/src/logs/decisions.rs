@@ -13,7 +13,7 @@ impl Logs {
     ///
     /// # Errors
     ///
-    /// Logs that can't be read; parts of logs, which don't have what comes later.
+    /// Logs that can't be read.
     pub(crate) fn is_xa_committed(&self, xid: &str, place: HistoryPlace) -> Result<Option<bool>, LogError> {
         let decisions = self.decided_once(|| self.read_decisions().map_err(|LogError(line)| line));
         let decisions = decisions.as_ref().map_err(|line| LogError(line.clone()))?;
@@ -22,9 +22,6 @@ impl Logs {
     }
 
     fn read_decisions(&self) -> Result<XaDecisions, LogError> {
-        if self.are_parts() {
-            return Err(LogError("a cluster doesn't tell the ending of XA transactions".to_owned()));
-        }
         let _pass = self.pass(|_| true);
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         let mut decisions = XaDecisions::new();

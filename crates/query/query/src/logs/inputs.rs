@@ -4,7 +4,6 @@
 //! kept in a temporary file without a name.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::ops::Range;
@@ -16,7 +15,7 @@ use std::{panic, thread};
 
 use binlogz_archive::format::contents::ListedTable;
 use binlogz_archive::part::{BlockRun, PickedLog};
-use binlogz_archive::{Scratch, input, storage};
+use binlogz_archive::{Scratch, input};
 use binlogz_arrow::is_same_column;
 use binlogz_binlog::reader::not_a_log;
 use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
@@ -29,7 +28,6 @@ use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
 use crate::error::{Error, LogError, Result};
-use crate::logs::piece::ReadPiece;
 
 /// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;
@@ -59,8 +57,6 @@ pub struct Logs {
     unread: Arc<AtomicBool>,
     /// Whether they end the query.
     unread_is_error: bool,
-    /// Whether these are parts of a query that another machine asked for.
-    are_parts: bool,
     meter: Option<Arc<ReadMeter>>,
     /// Bytes of all of them, once they were counted.
     size: OnceLock<Option<u64>>,
@@ -87,14 +83,6 @@ impl SchemaTime {
     pub(super) const END: SchemaTime = SchemaTime { begin: u64::MAX, end: u64::MAX };
 }
 
-/// The settings with which an executor of a cluster reads: they are its own, and never sent.
-#[derive(Default)]
-pub struct Site {
-    keyring: Option<Arc<Keyring>>,
-    /// Takes lines about the logs that were read.
-    tell: Option<TellLines>,
-}
-
 /// A log.
 #[derive(Debug)]
 struct Log {
@@ -103,8 +91,6 @@ struct Log {
     /// The name of its file: the column `log`.
     name: String,
     source: Source,
-    /// The blocks that are read of an archived log: those that begin in these bytes of it; `None`: all.
-    part: Option<Range<u64>>,
     /// Bytes of a file when it was named.
     size_then: Option<u64>,
     /// Bytes of the file when it was first read: with a schema each pass reads these, whatever others write.
@@ -179,28 +165,8 @@ impl Default for Logs {
             told: Mutex::default(),
             unread: Arc::default(),
             unread_is_error: false,
-            are_parts: false,
             meter: None,
             size: OnceLock::new(),
-        }
-    }
-}
-
-impl std::fmt::Debug for Site {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Site").finish_non_exhaustive()
-    }
-}
-
-impl Site {
-    /// An executor with this keyring; `tell` takes lines about the logs it read.
-    pub fn new(keyring: Option<Keyring>, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Site { keyring: keyring.map(Arc::new), tell: Some(Box::new(tell)) }
-    }
-
-    pub(crate) fn tell(&self, line: &str) {
-        if let Some(tell) = &self.tell {
-            tell(line);
         }
     }
 }
@@ -241,56 +207,10 @@ impl Logs {
             path: name.clone(),
             name,
             source: Source::Received(file, gaps),
-            part: None,
             size_then: None,
             size_read: OnceLock::new(),
         });
         Logs { logs: logs.collect(), warn: Box::new(warn), ..Logs::default() }
-    }
-
-    /// The logs of pieces of a query, as this executor finds them.
-    pub(crate) fn of_pieces(
-        pieces: &[ReadPiece],
-        site: Arc<Site>,
-        schema: Option<Arc<SchemaStatements>>,
-    ) -> Result<Self, LogError> {
-        let logs = pieces.iter().map(|piece| {
-            Log::of_piece(piece).or_else(|_| {
-                // An executor lives long: the archive may have changed since it was opened.
-                piece.forget();
-                Log::of_piece(piece)
-            })
-        });
-        let logs = logs.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-        let keyring = site.keyring.clone();
-        let warn = move |line: &str| site.tell(line);
-        // These are parts of logs: the statements of all of them were looked at where the query was planned.
-        let tables = schema
-            .as_ref()
-            .map(|schema| TablesOfLogs::forward(Some(schema.file.clone())))
-            .map_or_else(OnceLock::new, |tables| OnceLock::from(Ok(tables)));
-        Ok(Logs {
-            logs,
-            keyring,
-            schema,
-            tables,
-            warn: Box::new(warn),
-            unread_is_error: true,
-            are_parts: true,
-            ..Logs::default()
-        })
-    }
-
-    /// Where a log is, and its size: for other machines, which can't read bytes that came from a pipe.
-    pub(crate) fn found(&self, index: usize) -> Result<(&Path, u64)> {
-        let Some(log) = self.logs.get(index) else { return Err(Error::Log("no such log".to_owned())) };
-        let Source::Path(path) = &log.source else {
-            let what = "a pipe, which executors can't read; expected a file, an archive, or a log in one";
-            return Err(Error::Log(format!("{}: {what}", log.path)));
-        };
-        size_of(path)
-            .map(|size| (path.as_path(), size))
-            .map_err(|error| Error::Log(format!("{}: {error}", log.path)))
     }
 
     /// Bytes of all logs, those in archives unpacked; `None`: the size of one is unknown.
@@ -393,11 +313,6 @@ impl Logs {
         self.decisions.get_or_init(read)
     }
 
-    /// Whether these are parts of a query that another machine asked for.
-    pub(super) fn are_parts(&self) -> bool {
-        self.are_parts
-    }
-
     /// The log as the user gave it.
     pub(super) fn path(&self, index: usize) -> &str {
         self.logs.get(index).map_or("", |log| &log.path)
@@ -414,10 +329,6 @@ impl Logs {
     /// Whether a server sent them.
     pub(super) fn are_received(&self) -> bool {
         self.logs.iter().any(|log| matches!(log.source, Source::Received(..)))
-    }
-
-    pub(crate) fn schema(&self) -> Option<Arc<SchemaStatements>> {
-        self.schema.clone()
     }
 
     /// Looks whether each is a file or in an archive, which another process can read too.
@@ -484,12 +395,6 @@ impl Logs {
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
     ) -> Result<(Input, bool), LogError> {
         let Some(log) = self.logs.get(index) else { return Err(LogError("no such log".to_owned())) };
-        let mut is_left_out = false;
-        let is_wanted = &mut |run: &BlockRun<'_>| {
-            let is_of_part = log.has(run);
-            is_left_out |= !is_of_part;
-            is_of_part && is_wanted(run)
-        };
         let mut open = || -> Result<(Input, bool), EncryptionError> {
             let input = match &log.source {
                 Source::Spooled(file, _) => Input::Places(Arc::clone(file) as _),
@@ -515,19 +420,12 @@ impl Logs {
                 None => Ok((input, is_whole)),
             }
         };
-        let opened = open().map_err(|error| match error {
+        open().map_err(|error| match error {
             EncryptionError::Format(error) if error.offset().is_some() => {
                 LogError(format!("{} {error}", log.path))
             }
             error => LogError(format!("{}: {error}", log.path)),
-        })?;
-        match opened {
-            // Another part reads the same rows.
-            (_, true) if is_left_out => {
-                Err(LogError(format!("{}: can't be divided, although its archive said so", log.path)))
-            }
-            opened => Ok(opened),
-        }
+        })
     }
 
     /// Opens an archived log for columns of one table; `None`: it has to be read as a log.
@@ -536,10 +434,9 @@ impl Logs {
         index: usize,
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> Result<Option<PickedLog>, LogError> {
-        let Some(log @ Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
+        let Some(Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
             return Ok(None);
         };
-        let is_wanted = &mut |run: &BlockRun<'_>| if log.has(run) { is_wanted(run) } else { Some(false) };
         let archived = input::find(path).and_then(|archived| match archived {
             Some(archived) => archived.picked(is_wanted),
             None => Ok(None),
@@ -624,39 +521,6 @@ impl Logs {
 }
 
 impl Log {
-    /// The log of a piece: at least what it was when the query was planned. `None`: the log can't be divided, and its first piece
-    /// reads all of it.
-    fn of_piece(piece: &ReadPiece) -> Result<Option<Self>, LogError> {
-        let path = piece.path();
-        let failed = |error: &dyn Display| LogError(format!("{}: {error}", path.display()));
-        if !path.is_absolute() && storage::in_object_storage(path).is_none() {
-            return Err(failed(&"expected a whole path"));
-        }
-        let log = Log::new(path.to_owned()).map_err(|error| failed(&error))?;
-        let size = size_of(path).map_err(|error| failed(&error))?;
-        if size < piece.size {
-            let expected = piece.size;
-            return Err(failed(&format!(
-                "has {size} bytes here, expected the {expected} that the query was planned with"
-            )));
-        }
-        let Some(part) = &piece.part else { return Ok(Some(log)) };
-        let archived = input::find(path).map_err(|error| failed(&error))?;
-        let Some(archived) = archived.filter(|archived| archived.packing() == part.packing) else {
-            return Err(failed(&"was packed anew since the query was planned: repeat the query"));
-        };
-        Ok(match archived.divides().map_err(|error| failed(&error))? {
-            true => Some(Log { part: Some(part.bytes.clone()), ..log }),
-            false if part.bytes.start == 0 => Some(log),
-            false => None,
-        })
-    }
-
-    /// Whether these blocks are of the part that is read.
-    fn has(&self, run: &BlockRun<'_>) -> bool {
-        self.part.as_ref().is_none_or(|part| part.contains(&run.start()))
-    }
-
     fn new(path: PathBuf) -> io::Result<Self> {
         if path == Path::new("-") {
             let stdin = io::stdin();
@@ -668,7 +532,6 @@ impl Log {
                 path: "standard input".to_owned(),
                 name: "-".to_owned(),
                 source,
-                part: None,
                 size_then: None,
                 size_read: OnceLock::new(),
             });
@@ -695,7 +558,7 @@ impl Log {
                 None => return Err(error),
             },
         };
-        let log = Log { path: shown, name, source, part: None, size_then: None, size_read: OnceLock::new() };
+        let log = Log { path: shown, name, source, size_then: None, size_read: OnceLock::new() };
         Ok(Log { size_then: log.file_size(), ..log })
     }
 }

@@ -2,20 +2,16 @@
 //!
 //! ```text
 //! inputs    the logs, opened as often as a query reads them          Logs → flow::Input
-//! piece     a part of them that one task of a cluster reads
-//! division  the logs divided among the machines of a cluster         Logs → pieces
 //! decisions what became of prepared transactions (XA)
 //! told      names and members that logs lack, by a schema and the statements of the logs
 //! wanted    what a query's conditions leave of them                  conditions → blocks of an archive, tables
 //! ```
 
 mod decisions;
-pub(crate) mod division;
 mod inputs;
-pub(crate) mod piece;
 mod told;
 pub(crate) mod wanted;
 
-pub use inputs::{Logs, SchemaTime, Site};
+pub use inputs::{Logs, SchemaTime};
 pub(crate) use inputs::{ReceivedParts, apart};
 pub(crate) use told::ToldTable;

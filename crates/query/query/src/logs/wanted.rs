@@ -12,20 +12,18 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::TableSchema;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::logs::Logs;
 
 const SECOND: i64 = 1_000_000;
 
 /// The wanted part of the logs; `None`: everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct WantedLogs {
     logs: Option<BTreeSet<String>>,
     databases: Option<BTreeSet<String>>,
     tables: Option<BTreeSet<String>>,
     operations: Option<BTreeSet<String>>,
-    #[serde(with = "gtid_text")]
     gtids: Option<GtidSet>,
     committed: Span,
     logged: Span,
@@ -33,49 +31,10 @@ pub(crate) struct WantedLogs {
 }
 
 /// A condition on a column of a user table, which may be the one whose keys an archive knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     column: String,
-    #[serde(with = "probe_parts")]
     probes: Vec<KeyProbe>,
-}
-
-/// GTIDs as text.
-mod gtid_text {
-    use super::{Deserialize, Deserializer, FromStr, GtidSet, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(set: &Option<GtidSet>, to: S) -> Result<S::Ok, S::Error> {
-        set.as_ref().map(ToString::to_string).serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<GtidSet>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        text.map(|text| GtidSet::from_str(&text)).transpose().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Keys that are looked for as numbers and bytes.
-mod probe_parts {
-    use super::{ArchivedKey, Deserialize, Deserializer, KeyProbe, Serializer};
-
-    type Parts = (Option<(i128, i128)>, Option<Vec<u8>>);
-
-    pub(super) fn serialize<S: Serializer>(probes: &[KeyProbe], to: S) -> Result<S::Ok, S::Error> {
-        let parts = probes.iter().map(|probe| -> Parts {
-            let text = match &probe.text {
-                Some(ArchivedKey::Text(bytes)) => Some(bytes.clone()),
-                Some(ArchivedKey::Number(_)) | None => None,
-            };
-            (probe.numbers, text)
-        });
-        to.collect_seq(parts)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<KeyProbe>, D::Error> {
-        let parts = Vec::<Parts>::deserialize(from)?;
-        let probe = |(numbers, text): Parts| KeyProbe { numbers, text: text.map(ArchivedKey::Text) };
-        Ok(parts.into_iter().map(probe).collect())
-    }
 }
 
 /// The subject of a condition.
@@ -87,7 +46,7 @@ enum Subject {
 }
 
 /// Moments in microseconds since 1970, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     first: i64,
     last: i64,

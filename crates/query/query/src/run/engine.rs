@@ -8,8 +8,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::DataFusionError;
 use datafusion::config::ConfigOptions;
-use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, StreamExt};
@@ -20,7 +19,6 @@ use crate::catalog::names::Names;
 use crate::catalog::{AskTables, CATALOG, Catalog, LOG_SCHEMA};
 use crate::error::{Error, Result};
 use crate::logs::Logs;
-use crate::logs::division::Divisions;
 use crate::run::memory::counted;
 use crate::run::queries::Queries;
 use crate::run::retry;
@@ -67,9 +65,6 @@ pub struct QueryEngine {
 #[derive(Debug, Clone)]
 pub struct StatementStopper(Arc<Notify>);
 
-/// Makes a session one of a cluster.
-type Join<'a> = &'a dyn Fn(SessionState) -> std::result::Result<SessionState, DataFusionError>;
-
 /// Takes the batches of a statement.
 pub trait BatchOutput {
     /// Begins with the schema of the batches. A statement without rows has no columns.
@@ -95,7 +90,7 @@ impl QueryEngine {
     ///
     /// A folder for temporary files that can't be used.
     pub fn new(logs: Logs, options: &QueryOptions) -> Result<Self> {
-        Self::with(logs, options, None, None)
+        Self::with(logs, options, None)
     }
 
     /// An engine that asks `ask` which user tables there are, instead of reading the logs for them.
@@ -104,31 +99,10 @@ impl QueryEngine {
     ///
     /// As [`Self::new`].
     pub fn asking(logs: Logs, options: &QueryOptions, ask: AskTables) -> Result<Self> {
-        Self::with(logs, options, None, Some(ask))
+        Self::with(logs, options, Some(ask))
     }
 
-    /// An engine whose logs are read by a cluster, each of its tasks reading about `partition_size` bytes of them. `join`
-    /// makes a session one that sends its queries there.
-    ///
-    /// # Errors
-    ///
-    /// Logs that executors can't open, and as [`Self::new`].
-    pub fn distributed(
-        logs: Logs,
-        options: &QueryOptions,
-        partition_size: u64,
-        join: Join<'_>,
-    ) -> Result<Self> {
-        let divisions = Divisions::new(&logs, partition_size)?;
-        Self::with(logs, options, Some((divisions, join)), None)
-    }
-
-    fn with(
-        logs: Logs,
-        options: &QueryOptions,
-        cluster: Option<(Divisions, Join<'_>)>,
-        asked: Option<AskTables>,
-    ) -> Result<Self> {
+    fn with(logs: Logs, options: &QueryOptions, asked: Option<AskTables>) -> Result<Self> {
         let make = move || -> std::result::Result<(SessionContext, Arc<Catalog>), DataFusionError> {
             let memory = counted(options.memory);
             let runtime = runtime_env(memory, &options.temporary)?;
@@ -154,12 +128,7 @@ impl QueryEngine {
                 .with_physical_optimizer_rule(Arc::new(CountRule))
                 .build();
             let context = SessionContext::new_with_state(state);
-            let (divisions, join) = cluster.unzip();
-            let context = match join {
-                Some(join) => SessionContext::new_with_state(join(context.state())?),
-                None => context,
-            };
-            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, divisions, asked)?);
+            let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, asked)?);
             context.register_catalog(CATALOG, Arc::clone(&catalog) as _);
             functions::all().into_iter().for_each(|function| context.register_udf(function));
             checked::aggregates().into_iter().for_each(|function| context.register_udaf(function));
@@ -175,7 +144,6 @@ impl QueryEngine {
         let runtime = Builder::new_multi_thread()
             .worker_threads(options.jobs)
             .thread_stack_size(STACK_SIZE)
-            // Connections to a cluster.
             .enable_all()
             .build()
             .map_err(|error| Error::Log(format!("start threads: {error}")))?;
@@ -247,20 +215,6 @@ impl QueryEngine {
         });
         // What panics is a fault of DataFusion's, or ours; it ends the statement and not the prompt.
         self.runtime.block_on(ran.catch_unwind()).unwrap_or_else(|panic| Err(Error::of_panic(panic.as_ref())))
-    }
-
-    /// The plan of a query. A cluster is sent it with quoted names.
-    ///
-    /// # Errors
-    ///
-    /// A statement that is wrong, logs that can't be read.
-    pub fn plan(&self, statement: ReadStatement) -> Result<LogicalPlan> {
-        let state = self.context.state();
-        let plan = self
-            .names
-            .check(&state, &statement.parsed)
-            .and_then(|()| self.runtime.block_on(state.statement_to_plan(statement.parsed)));
-        plan.and_then(|plan| state.optimize(&plan)).map_err(|error| Error::of(&error, self.memory))
     }
 
     /// Ends without waiting for threads that still read.

@@ -4,7 +4,7 @@
 //! engine   statements of this process's user, one after the other
 //! queries  queries of many clients at once
 //! shared   what those hold, of types that compile fast
-//! retry    a query once more: with a plan that spills, or after the loss of an executor
+//! retry    a query once more, with a plan that spills
 //! memory   what a process may hold, and what it holds
 //! spill    what is beyond that, in encrypted temporary files         Arrow's bytes ↔ scratch files
 //! ```

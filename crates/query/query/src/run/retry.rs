@@ -1,9 +1,6 @@
-//! Starts queries again after two kinds of failure, as long as no rows were passed on.
-//!
-//! - Too little memory: DataFusion's fastest join holds one of the tables, and a sort with a limit holds as many rows;
-//!   both end if that doesn't fit. On the second attempt joins sort both tables, and all rows are sorted, in temporary
-//!   files if they have to.
-//! - An executor lost: the scheduler ends the queries that ran on it, and the next attempt does without it.
+//! Starts a query again that has too little memory, as long as no rows were passed on. DataFusion's fastest join holds one of
+//! the tables, and a sort with a limit holds as many rows; both end if that doesn't fit. On the second attempt joins sort both
+//! tables, and all rows are sorted, in temporary files if they have to.
 
 use std::sync::Arc;
 
@@ -21,11 +18,6 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::error::is_of_lost_executor;
-
-/// How often a query starts again after the loss of an executor: several may be lost at once, and each is missed by
-/// itself.
-const LOSSES_MAX: usize = 3;
 /// Rows of a batch: the sorts of both tables in all partitions have several at once.
 const ROWS_SORTED: usize = 1024;
 
@@ -47,31 +39,23 @@ pub(crate) async fn execute(
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
-/// The rows. If the first of them can't be made within the limit, they are those of a plan that spills; if an executor
-/// was lost, those of another attempt.
+/// The rows. If the first of them can't be made within the limit, they are those of a plan that spills.
 async fn first_or_again(
     mut rows: SendableRecordBatchStream,
     context: SessionContext,
     plan: LogicalPlan,
     can_spill: bool,
 ) -> Result<SendableRecordBatchStream> {
-    let mut losses = 0;
-    loop {
-        match rows.next().await {
-            Some(Err(error)) if can_spill && is_of_memory(&error) => {
-                // Frees its memory first.
-                drop(rows);
-                return Ok(begin(&spilling(&context), plan).await?.1);
-            }
-            Some(Err(error)) if is_of_lost_executor(&error) && losses < LOSSES_MAX => {
-                losses += 1;
-                rows = begin(&context, plan.clone()).await?.1;
-            }
-            first => {
-                let schema = rows.schema();
-                let rows = stream::iter(first).chain(rows);
-                return Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)));
-            }
+    match rows.next().await {
+        Some(Err(error)) if can_spill && is_of_memory(&error) => {
+            // Frees its memory first.
+            drop(rows);
+            Ok(begin(&spilling(&context), plan).await?.1)
+        }
+        first => {
+            let schema = rows.schema();
+            let rows = stream::iter(first).chain(rows);
+            Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
         }
     }
 }

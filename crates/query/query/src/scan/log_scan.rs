@@ -136,11 +136,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Rows so far.
-    pub(crate) fn rows(&self) -> usize {
-        self.rows.output_rows().value()
-    }
-
     /// Rows were passed on.
     pub(crate) fn passed_on(&self, rows: usize) {
         self.rows.record_output(rows);

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! log_scan    a table over logs in order                             RecordBatch → stream
-//! pieces      a scan of some pieces of the logs, in a cluster
 //! count_scan  counts of rows by table and operation, without rows    archive's index, logs → counts
 //! count_rule  finds the queries that ask for nothing else            plan → plan
 //! ```
@@ -10,7 +9,6 @@
 pub(crate) mod count_rule;
 mod count_scan;
 mod log_scan;
-pub(crate) mod pieces;
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, FieldKind, FieldValue};
 use super::frame::TransactionFrame;
-use super::{BatchSink, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error};
+use super::{BatchSink, ROWS_MAX, ReadJob, TableReader, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -49,10 +49,6 @@ const COLUMNS: [(&str, FieldKind, Source); 11] = [
 pub(crate) struct EventsTable;
 
 impl TableReader for EventsTable {
-    fn shape(&self) -> TableShape {
-        TableShape::Events
-    }
-
     fn schema(&self) -> SchemaRef {
         let fields: Fields = COLUMNS.iter().map(|(name, kind, _)| kind.field(name)).collect();
         Arc::new(Schema::new(fields))

@@ -28,14 +28,12 @@ mod transactions;
 pub(crate) mod user;
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use binlogz_archive::part::PickedLog;
 use binlogz_flow::events::RunSummary;
 use binlogz_flow::{Error, Input};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{Fields, SchemaRef};
-use serde::{Deserialize, Serialize};
+use datafusion::arrow::datatypes::SchemaRef;
 
 use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
@@ -66,7 +64,7 @@ pub(crate) struct ReadJob<'a> {
 }
 
 /// A column that is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MadeColumn {
     /// A column of the table, by its number.
     Column(usize),
@@ -95,32 +93,8 @@ pub(crate) enum CountedColumn {
 /// Takes batches in order; fails when nobody reads them any more.
 pub(crate) type BatchSink<'a> = &'a mut dyn FnMut(RecordBatch) -> Result<(), Error>;
 
-/// The shape of a table's rows: what a reader is made of on another machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TableShape {
-    Transactions,
-    Changes,
-    Events,
-    /// A user table with these columns.
-    Table(Fields),
-}
-
-impl TableShape {
-    pub(crate) fn reader(self) -> Arc<dyn TableReader> {
-        match self {
-            TableShape::Transactions => Arc::new(TransactionsTable),
-            TableShape::Changes => Arc::new(ChangesTable::all()),
-            TableShape::Events => Arc::new(EventsTable),
-            TableShape::Table(fields) => Arc::new(ChangesTable::of_fields(fields)),
-        }
-    }
-}
-
 /// A table over logs.
 pub(crate) trait TableReader: Debug + Send + Sync {
-    /// The kind of rows that the reader makes.
-    fn shape(&self) -> TableShape;
-
     /// All of its columns.
     fn schema(&self) -> SchemaRef;
 

@@ -21,7 +21,7 @@ use super::frame::TransactionFrame;
 use super::picked::{self, NeededOutputs, PickedRows};
 use super::statement_text::StatementText;
 use super::user::UserColumns;
-use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader, TableShape};
+use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader};
 use crate::error::LogError;
 use crate::logs::wanted::WantedLogs;
 use crate::logs::{Logs, ToldTable};
@@ -138,13 +138,6 @@ impl ChangesTable {
 }
 
 impl TableReader for ChangesTable {
-    fn shape(&self) -> TableShape {
-        match self.fields.is_empty() {
-            true => TableShape::Changes,
-            false => TableShape::Table(self.fields.clone()),
-        }
-    }
-
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

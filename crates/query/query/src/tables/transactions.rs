@@ -19,7 +19,7 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 
 use super::columns::{Builder, FieldKind, FieldValue};
 use super::frame::TransactionFrame;
-use super::{BatchSink, MadeColumn, ROWS_MAX, ReadJob, TableReader, TableShape, arrow_error};
+use super::{BatchSink, MadeColumn, ROWS_MAX, ReadJob, TableReader, arrow_error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -74,10 +74,6 @@ const COMPRESSION_OFF: &str = "compression_off";
 pub(crate) struct TransactionsTable;
 
 impl TableReader for TransactionsTable {
-    fn shape(&self) -> TableShape {
-        TableShape::Transactions
-    }
-
     fn schema(&self) -> SchemaRef {
         let fields: Fields = COLUMNS.iter().map(|(name, kind, _)| kind.field(name)).collect();
         Arc::new(Schema::new(fields))
