@@ -18,7 +18,7 @@ use binlogz_payload::Error as PayloadError;
 use binlogz_relay_forms::{Block, Forms, PlacedTransaction, SharedBlock, Translator, artificial_events};
 use binlogz_relay_log::{Error as LogError, EventGroup, Form, FormFile, LineageLog, StartOffsets, verified};
 
-use super::{Sender, broken};
+use super::{DumpStream, Sender, broken};
 use crate::error::{Error, Result};
 use crate::serve::sink::EventSink;
 use crate::serve::xa::{
@@ -107,6 +107,7 @@ impl Sender<'_> {
     /// past the statement.
     pub(super) fn bring_rows(&mut self, step: &XaStep, placed: &PlacedTransaction, asks: bool) -> Result<()> {
         let XaStep::Commit(name) = step else { return Ok(()) };
+        self.check_goes_on(name, placed)?;
         let prepared = self.find_prepared(name, placed)?;
         let older;
         let kept = match prepared.lineage == self.kept.number {
@@ -145,6 +146,20 @@ impl Sender<'_> {
         self.dump.progress.translated_xa();
         let name = self.name();
         self.tell_file(&name, placed.at.end, asks)
+    }
+
+    /// Refuses rows to a client such as mysqlbinlog, which reads one file to its end: it would take the file with the rows for
+    /// the next one, and stop there as if all were well.
+    fn check_goes_on(&self, name: &str, placed: &PlacedTransaction) -> Result<()> {
+        let DumpStream { non_blocking, has, inside, .. } = &self.dump;
+        if !non_blocking || has.is_some() || inside.is_some() {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "the rows of the XA transaction {name}, which is committed at {}, are in a file of their own for this client's \
+             profile, and it reads this one alone. An account with reads = \"other\" gets the file as it is",
+            placed.at.start
+        )))
     }
 
     /// Tells the client that it goes on in this file, at this position.
@@ -191,14 +206,15 @@ impl Sender<'_> {
             found = search(self.forms.conversions.of(&older), wanted)?;
         }
         let place = found.ok_or_else(|| self.not_prepared(name, committed))?;
+        let log = self.lineages.all().into_iter().find(|kept| kept.number == place.lineage);
         say!(
             self.telemetry,
             &format!(
-                "the XA transaction {name}, committed at {} of {}, was prepared before this dump: found at {} of stored file {}",
+                "the XA transaction {name}, committed at {} of {}, was prepared before this dump: found at {} of {}",
                 committed.at.start,
                 self.name(),
                 place.offset,
-                place.file.0
+                log.map(|log| log.store.names().log(place.file)).unwrap_or_default()
             )
         );
         Ok(place)
