@@ -13,7 +13,7 @@
 //!   finds places in the source's log in the source's answers;
 //! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
 //! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows, `row_metadata` which facts about their columns; `fitting` makes each event fit that, with
-//!   `older_collations`, which replaces names that older servers don't know, and `xa`, which knows transactions that some can't follow;
+//!   `older_collations`, which replaces names that older servers don't know, and `xa`, which makes XA transactions plain for those that don't know them;
 //! * `log_survey` counts what some profiles would not be sent as it is;
 //! * `semi_sync` asks a replica for its acknowledgements;
 //! * `client_form` is the policy for the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
