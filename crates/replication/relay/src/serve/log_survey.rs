@@ -219,9 +219,12 @@ impl SurveyedThing {
             Ok(EventCare::Fill | EventCare::Blank) => Some(DumpCourse::GoesOn),
             Ok(EventCare::Front | EventCare::Look) => match fitting.fit(whole?, at) {
                 Err(why) => Some(DumpCourse::Ends(why)),
-                Ok(FittedEvent::Other(_) | FittedEvent::EmptyTransaction(_) | FittedEvent::Filler) => {
-                    Some(DumpCourse::GoesOn)
-                }
+                Ok(
+                    FittedEvent::Other(_)
+                    | FittedEvent::EmptyTransaction(_)
+                    | FittedEvent::XaRollback(_)
+                    | FittedEvent::Filler,
+                ) => Some(DumpCourse::GoesOn),
                 Ok(FittedEvent::AsIs | FittedEvent::Later) => None,
             },
             Ok(EventCare::Send | EventCare::Queue | EventCare::Skip) => None,
