@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below

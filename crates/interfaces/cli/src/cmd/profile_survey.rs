@@ -66,19 +66,20 @@ pub(super) fn of_folder(
     let from = since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let mut survey = LogSurvey::new(profiles, seconds(from), Instant::now() + budget);
     for path in files_since(folder, since)? {
-        let failed = |error: &dyn std::fmt::Display| CommandFailure::of(&path.display(), error);
         let input = match Input::open(&path) {
             Ok(input) => input,
             // It was purged meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(CommandFailure::of(&path.display(), error)),
         };
         let input = match keyring {
-            Some(keyring) => input.decrypted(keyring).map_err(|error| failed(&error))?,
+            Some(keyring) => input
+                .decrypted(keyring)
+                .map_err(|error| CommandFailure::with_encryption(&path.display(), &error))?,
             None => input,
         };
         survey.begin_log(&path.file_name().unwrap_or_default().to_string_lossy());
-        walk(input, &mut survey).map_err(|error| failed(&error))?;
+        walk(input, &mut survey).map_err(|error| CommandFailure::of(&path.display(), error))?;
         if survey.stopped_at().is_some() {
             break;
         }
@@ -116,9 +117,9 @@ fn seconds(since: u64) -> u32 {
 
 /// The server's own time, in seconds since 1970.
 fn server_time(options: &ConnectOptions) -> Result<u64> {
-    let failed = |error| CommandFailure::of_server(&options.server(), error);
-    let mut connection = Connection::open(options).map_err(failed)?;
-    let rows = connection.query("SELECT UNIX_TIMESTAMP()").map_err(failed)?;
+    let rows = Connection::open(options)
+        .and_then(|mut connection| connection.query("SELECT UNIX_TIMESTAMP()"))
+        .map_err(|error| CommandFailure::of_server(&options.server(), error))?;
     let cell = rows.into_iter().next().and_then(|row| row.into_iter().next()).flatten().unwrap_or_default();
     let text = String::from_utf8_lossy(&cell).into_owned();
     text.parse().map_err(|_| {

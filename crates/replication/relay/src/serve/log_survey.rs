@@ -18,7 +18,7 @@ use binlogz_binlog::{ChecksumAlgorithm, EventClass, EventHeader};
 use binlogz_flow::{EventSpan, LogStart, Walker};
 
 use super::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, HELD_SIZE_MAX};
-use super::profiles::{ReaderProfile, Treatment};
+use super::profiles::{ReaderProfile, Treatment, Treatments};
 use super::table_choice::TableChoice;
 
 /// How often the clock is asked: after so many events.
@@ -193,22 +193,26 @@ enum DumpCourse {
 impl SurveyedThing {
     /// The things that a profile isn't passed.
     fn all_of(profile: &'static ReaderProfile) -> Vec<SurveyedThing> {
-        let treatments = profile.treatments.each();
-        let alone = profile.treatments.each_alone();
-        let not_passed = treatments.into_iter().zip(alone);
-        let not_passed = not_passed.filter(|((_, treatment), _)| *treatment != Treatment::Passed);
-        let thing = |((name, treatment), alone)| SurveyedThing {
+        let things = profile.treatments.each().into_iter().zip(profile.treatments.each_alone());
+        let not_passed = things.filter(|((_, treatment), _)| *treatment != Treatment::Passed);
+        not_passed.map(|((name, treatment), alone)| Self::new(profile, name, treatment, alone)).collect()
+    }
+
+    fn new(
+        profile: &'static ReaderProfile,
+        name: &'static str,
+        treatment: Treatment,
+        alone: Treatments,
+    ) -> SurveyedThing {
+        let only = ReaderProfile { treatments: alone, ..*profile };
+        SurveyedThing {
             profile: profile.name,
             name,
             treatment,
-            fitting: EventFitting::new(
-                &ReaderProfile { treatments: alone, ..*profile },
-                &TableChoice::default(),
-            ),
+            fitting: EventFitting::new(&only, &TableChoice::default()),
             passed_over: ThingCount::default(),
             refused: ThingCount::default(),
-        };
-        not_passed.map(thing).collect()
+        }
     }
 
     /// What becomes of an event.

@@ -51,8 +51,8 @@ pub(in crate::cmd) fn all_logs(
     rate_max: Option<u64>,
 ) -> Result<Vec<SampledServerLog>> {
     let connect = Arc::new(connect);
-    let trouble = |error| CommandFailure::of_server(&connect.server(), error);
-    let mut connection = Connection::open(&connect).map_err(trouble)?;
+    let mut connection =
+        Connection::open(&connect).map_err(|error| CommandFailure::of_server(&connect.server(), error))?;
     listed(&mut connection, &connect, rate_max)
 }
 

@@ -136,8 +136,8 @@ fn profiles<'a>(
     source: &str,
     connected: impl Iterator<Item = &'a str>,
 ) -> Vec<&'static ReaderProfile> {
-    let may_read = |wanted: Option<&str>| wanted.is_none_or(|name| name == source);
-    let accounts = config.accounts.iter().filter(|account| may_read(account.source.as_deref()));
+    let accounts =
+        config.accounts.iter().filter(|account| account.source.as_deref().is_none_or(|name| name == source));
     let named: Vec<&str> = accounts.filter_map(|account| account.reads.as_deref()).chain(connected).collect();
     ReaderProfile::all().iter().filter(|profile| named.contains(&profile.name)).collect()
 }
