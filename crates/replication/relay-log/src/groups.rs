@@ -147,7 +147,10 @@ impl GroupWalker {
             EventType::QUERY => event_size.min((HEADER_SIZE + QUERY_PREFIX_SIZE_MAX) as u32),
             EventType::TRANSACTION_PAYLOAD => event_size.min(HEADER_SIZE as u32 + PAYLOAD_FRONT_SIZE),
             event_type if event_type.is_gtid() => event_size.min(GTID_EVENT_SIZE_MAX),
-            _ => return Ok(EventFacts::default()),
+            _ => match TransactionBoundaryParser::body_wanted(header) {
+                0 => return Ok(EventFacts::default()),
+                body => event_size.min((HEADER_SIZE + body) as u32),
+            },
         };
         let Some(event) = self.peek(wanted as usize)? else { return Ok(EventFacts::default()) };
         // A statement ends where the checksum begins.
@@ -160,7 +163,9 @@ impl GroupWalker {
             other => other,
         };
         match header.event_type {
-            EventType::QUERY => seen.body = body.to_vec(),
+            EventType::QUERY | EventType::MARIADB_QUERY_COMPRESSED | EventType::MARIADB_GTID => {
+                seen.body = body.to_vec();
+            }
             EventType::TRANSACTION_PAYLOAD => {
                 let body_size = u64::from(event_size) - HEADER_SIZE as u64;
                 let mut told = provenance(body, body_size).map_err(payload_at)?;

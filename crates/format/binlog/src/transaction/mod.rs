@@ -35,8 +35,9 @@ mod tests;
 
 use std::fmt;
 
-use crate::event_type::EventType;
+use crate::event_type::{EventClass, EventType};
 use crate::header::EventHeader;
+use crate::statement::QUERY_PREFIX_SIZE_MAX;
 use role::{EventRole, is_row_based};
 
 /// Where an event is relative to transactions.
@@ -118,6 +119,9 @@ pub struct TransactionContent {
     pub malformed: Option<MalformedSequence>,
 }
 
+/// Sequence number, domain and flags of MariaDB's GTID event.
+const MARIADB_GTID_SIZE: usize = 8 + 4 + 1;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum BoundaryState {
     #[default]
@@ -151,6 +155,34 @@ impl TransactionBoundaryParser {
     /// Contents of the open transaction, or of the last one to end.
     pub fn content(&self) -> &TransactionContent {
         &self.content
+    }
+
+    /// How many bytes of an event's body [`TransactionBoundaryParser::feed`] may read.
+    pub fn body_wanted(header: &EventHeader) -> usize {
+        match header.event_type.class() {
+            EventClass::Statement | EventClass::CompressedStatement => QUERY_PREFIX_SIZE_MAX,
+            EventClass::MariadbGtid => MARIADB_GTID_SIZE,
+            EventClass::File
+            | EventClass::FileNote
+            | EventClass::Heartbeat
+            | EventClass::Gtid
+            | EventClass::LoadStatement
+            | EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd
+            | EventClass::RowsStatement
+            | EventClass::TableMap
+            | EventClass::Rows
+            | EventClass::CompressedRows
+            | EventClass::Commit
+            | EventClass::Payload
+            | EventClass::Incident
+            | EventClass::GroupContext
+            | EventClass::GroupView
+            | EventClass::Ignorable
+            | EventClass::Dead
+            | EventClass::Unknown => 0,
+        }
     }
 
     /// Takes the next event of the stream.

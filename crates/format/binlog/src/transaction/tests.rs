@@ -181,6 +181,22 @@ fn mariadb_begins_rows_with_its_gtid() {
     assert_eq!(content.gtid, Some(EventType::MARIADB_GTID));
 }
 
+/// A reader that holds less of MariaDB's GTID event would end the transaction after its first statement.
+#[test]
+fn what_is_wanted_of_a_body_is_enough() {
+    let mut assembler = TransactionBoundaryParser::new();
+    let statements = ["maria gtid", "INSERT INTO t VALUES (1)", "UPDATE t SET a = 2", "xid"];
+    let found = statements.map(|name| {
+        let (event_type, body) = event(name);
+        let flags = HeaderFlags::default();
+        let header =
+            EventHeader { timestamp: 0, event_type, server_id: 1, event_size: 0, end_log_pos: 0, flags };
+        let wanted = TransactionBoundaryParser::body_wanted(&header).min(body.len());
+        assembler.feed(&header, &body[..wanted]).boundary
+    });
+    assert_eq!(found, [Begin, Inside, Inside, End]);
+}
+
 #[test]
 fn foreign_events_change_nothing_but_are_noted() {
     let content = check(&[

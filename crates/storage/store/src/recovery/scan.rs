@@ -370,7 +370,7 @@ impl EventVisitor for Visitor {
             EventType::PREVIOUS_GTIDS => whole,
             EventType::QUERY => whole.min(HEADER_SIZE + QUERY_PREFIX_SIZE_MAX),
             event_type if event_type.is_gtid() => whole,
-            _ => HEADER_SIZE,
+            _ => whole.min(HEADER_SIZE + TransactionBoundaryParser::body_wanted(header)),
         };
         self.header = Some(*header);
         Ok(())

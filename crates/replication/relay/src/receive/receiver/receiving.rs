@@ -255,7 +255,7 @@ impl<'a> ReceivedBytes<'a> {
             EventType::TRANSACTION_PAYLOAD => PAYLOAD_FRONT_SIZE,
             EventType::PREVIOUS_GTIDS => PREVIOUS_GTIDS_SIZE_MAX,
             event_type if event_type.is_gtid() => GTID_EVENT_SIZE_MAX,
-            _ => HEADER_SIZE,
+            _ => HEADER_SIZE + TransactionBoundaryParser::body_wanted(&piece.header),
         };
         self.open.get_or_insert(OpenTransaction { begin: offset, told: None, sizes: Sizes::default() });
         Ok(())
