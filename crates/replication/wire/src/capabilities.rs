@@ -10,6 +10,8 @@ pub struct Capabilities(pub u32);
 impl Capabilities {
     /// Passwords are longer than those of 3.20. MariaDB clears it to say that it is MariaDB.
     pub const LONG_PASSWORD: Self = Capabilities(1);
+    /// A column's flags have two bytes. Connector/J reads one without it, though the 4.1 protocol always has two.
+    pub const LONG_FLAG: Self = Capabilities(1 << 2);
     /// The response to the greeting names a database.
     pub const CONNECT_WITH_DB: Self = Capabilities(1 << 3);
     /// Packets may be compressed by zlib.

@@ -40,6 +40,7 @@ pub const COMMAND_SIZE_MAX: usize = 64 << 20;
 
 const CAPABILITIES: Capabilities = Capabilities(
     Capabilities::LONG_PASSWORD.0
+        | Capabilities::LONG_FLAG.0
         | Capabilities::CONNECT_WITH_DB.0
         | Capabilities::COMPRESS.0
         | Capabilities::PROTOCOL_41.0
@@ -122,6 +123,8 @@ pub struct ReplicaSession {
     command: Option<Vec<u8>>,
     /// A longer command is answered with an error.
     command_size_max: usize,
+    /// Whether everybody may log in, by any name, with any password or none.
+    is_open: bool,
 }
 
 #[derive(Debug)]
@@ -172,7 +175,13 @@ impl ReplicaSession {
             status: STATUS_AUTOCOMMIT,
             command: None,
             command_size_max: COMMAND_SIZE_MAX,
+            is_open: false,
         }
+    }
+
+    /// Lets everybody log in, by any name, with any password or none.
+    pub fn admit_everybody(&mut self) {
+        self.is_open = true;
     }
 
     /// Bytes held of a command that is not whole yet.

@@ -48,6 +48,11 @@ impl ReplicaSession {
         self.out.message(|out| out.put(text.as_bytes()));
     }
 
+    /// Sends a message that the caller has encoded: a part of an answer that is sent as it comes.
+    pub fn pass_on(&mut self, message: &[u8]) {
+        self.out.message(|out| out.put(message));
+    }
+
     /// Answers a query with rows.
     pub fn rows(&mut self, columns: &[ReplyColumn<'_>], rows: &[ResultRow]) {
         self.out.message(|out| out.put_lei(columns.len() as u64));
