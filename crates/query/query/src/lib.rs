@@ -37,4 +37,4 @@ pub use run::queries::{Queries, Query, QueryRows};
 pub use sql::checked::aggregates;
 pub use sql::depth::STATEMENT_SIZE_MAX;
 pub use sql::functions::all as functions;
-pub use sql::statements::{self, ParameterValues, ReadStatement};
+pub use sql::statements::{self, ParameterValues, ReadStatement, StatementTokens};

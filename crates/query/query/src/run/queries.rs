@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
 use datafusion::common::DataFusionError;
+use datafusion::datasource::MemTable;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
@@ -27,7 +29,7 @@ use crate::scan::BATCHES_WAITING;
 use crate::sql::checked::strict;
 use crate::sql::depth::STATEMENT_SIZE_MAX;
 use crate::sql::permitted::StatementOrigin;
-use crate::sql::statements::{self, ParameterValues};
+use crate::sql::statements::{self, ParameterValues, ReadStatement};
 
 /// Plans and runs queries.
 #[derive(Clone)]
@@ -131,24 +133,36 @@ impl Queries {
     /// A text that is something else, or can't be planned.
     pub async fn plan(&self, sql: &str) -> Result<Query> {
         if sql.len() > STATEMENT_SIZE_MAX {
-            return Err(Error::Sql(format!(
-                "the statement has {} bytes, expected at most {STATEMENT_SIZE_MAX}; a parameter may have a longer value",
-                sql.len()
-            )));
+            return Err(statements::too_long(sql));
         }
         let sql = sql.to_owned();
-        let context = held(&self.context).clone();
-        let memory = self.memory;
-        let known: Names = held(&self.names).clone();
-        // Parsing too, on a stack that has room for it.
-        let planned = self.threads.spawn(async move {
+        self.plan_made(move || {
             let mut all = statements::statements(&sql)?;
             let Some(statement) = all.pop() else {
                 return Err(Error::Sql("there is no statement".to_owned()));
             };
-            if !all.is_empty() {
-                return Err(Error::Sql(format!("there are {} statements, expected one", all.len() + 1)));
+            match all.is_empty() {
+                true => Ok(statement),
+                false => Err(Error::Sql(format!("there are {} statements, expected one", all.len() + 1))),
             }
+        })
+        .await
+    }
+
+    /// Plans a query that `make` reads: on a stack that has room for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`; a statement that is no query, or can't be planned.
+    pub async fn plan_made(
+        &self,
+        make: impl FnOnce() -> Result<ReadStatement> + Send + 'static,
+    ) -> Result<Query> {
+        let context = held(&self.context).clone();
+        let memory = self.memory;
+        let known: Names = held(&self.names).clone();
+        let planned = self.threads.spawn(async move {
+            let statement = make()?;
             let names = statement.parameters().to_vec();
             let failed = |error: DataFusionError| Error::of(&error, memory);
             known.check(&context.state(), &statement.parsed).map_err(failed)?;
@@ -166,6 +180,28 @@ impl Queries {
             Ok(Query { parameters, schema: columns(&plan, &context), plan: shared(plan) })
         });
         Task(planned).join().await?
+    }
+
+    /// Adds tables of a protocol's own, in this schema of this catalog; those that were there before are gone.
+    ///
+    /// # Errors
+    ///
+    /// None that an input causes.
+    pub fn add_tables(
+        &self,
+        (catalog, schema): (&str, &str),
+        tables: impl IntoIterator<Item = (String, RecordBatch)>,
+    ) -> Result<()> {
+        let failed = |error: DataFusionError| Error::of(&error, self.memory);
+        let of_schema = Arc::new(MemorySchemaProvider::new());
+        for (name, batch) in tables {
+            let table = MemTable::try_new(batch.schema(), vec![vec![batch]]).map_err(failed)?;
+            of_schema.register_table(name, Arc::new(table)).map_err(failed)?;
+        }
+        let of_catalog = Arc::new(MemoryCatalogProvider::new());
+        of_catalog.register_schema(schema, of_schema).map_err(failed)?;
+        held(&self.context).register_catalog(catalog, of_catalog);
+        Ok(())
     }
 
     /// Runs a query. It ends if nobody takes its rows for `patience`. `kept` is dropped when it ends, also if its last rows are never

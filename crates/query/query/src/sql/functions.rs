@@ -1,4 +1,5 @@
-//! Our SQL functions, in addition to DataFusion's: `gtid_in(set, gtid)`, `json_value(document, path)`, `hex(value)`.
+//! Our SQL functions, in addition to DataFusion's: `gtid_in(set, gtid)`, `json_value(document, path)`,
+//! `json_extract(document, path)`, `hex(value)`.
 
 use std::fmt::Write;
 use std::str::FromStr;
@@ -15,12 +16,13 @@ use serde_json::Value;
 pub(crate) const GTID_IN: &str = "gtid_in";
 
 /// The functions beside DataFusion's.
-pub fn all() -> [ScalarUDF; 3] {
+pub fn all() -> [ScalarUDF; 4] {
     let immutable = Volatility::Immutable;
     let texts = vec![DataType::Utf8, DataType::Utf8];
     [
         create_udf(GTID_IN, texts.clone(), DataType::Boolean, immutable, Arc::new(gtid_in)),
-        create_udf("json_value", texts, DataType::Utf8, immutable, Arc::new(json_value)),
+        create_udf("json_value", texts.clone(), DataType::Utf8, immutable, Arc::new(json_value)),
+        create_udf("json_extract", texts, DataType::Utf8, immutable, Arc::new(json_extract)),
         create_udf("hex", vec![DataType::Binary], DataType::Utf8, immutable, Arc::new(hex)),
     ]
 }
@@ -47,8 +49,25 @@ fn gtid_in(args: &[ColumnarValue]) -> Result<ColumnarValue> {
     Ok(ColumnarValue::Array(Arc::new(BooleanArray::from(found))))
 }
 
-/// The value at a path such as `$.a.b[0]` in a document: a string without its quotes, anything else as JSON.
+/// The value at a path such as `$.a.b[0]` in a document: a string without its quotes, anything else as JSON; null is NULL.
 fn json_value(args: &[ColumnarValue]) -> Result<ColumnarValue> {
+    json_at(args, "json_value", |value| match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    })
+}
+
+/// The value at a path, as JSON.
+fn json_extract(args: &[ColumnarValue]) -> Result<ColumnarValue> {
+    json_at(args, "json_extract", |value| Some(value.to_string()))
+}
+
+fn json_at(
+    args: &[ColumnarValue],
+    function: &str,
+    shown: fn(&Value) -> Option<String>,
+) -> Result<ColumnarValue> {
     let [documents, paths] = arrays(args)?;
     let mut found = Vec::with_capacity(documents.len());
     for (document, path) in documents.as_string::<i32>().iter().zip(paths.as_string::<i32>()) {
@@ -57,14 +76,10 @@ fn json_value(args: &[ColumnarValue]) -> Result<ColumnarValue> {
             continue;
         };
         let Some(pointer) = pointer(path) else {
-            return exec_err!("json_value: path is {path}, expected one as $.name[0].\"other name\"");
+            return exec_err!("{function}: path is {path}, expected one as $.name[0].\"other name\"");
         };
         let document: Option<Value> = serde_json::from_str(document).ok();
-        found.push(match document.as_ref().and_then(|document| document.pointer(&pointer)) {
-            None | Some(Value::Null) => None,
-            Some(Value::String(text)) => Some(text.clone()),
-            Some(other) => Some(other.to_string()),
-        });
+        found.push(document.as_ref().and_then(|document| document.pointer(&pointer)).and_then(shown));
     }
     Ok(ColumnarValue::Array(Arc::new(StringArray::from(found))))
 }

@@ -12,7 +12,8 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::{DFParserBuilder, Statement as Parsed};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use crate::error::{Error, Result};
@@ -58,6 +59,42 @@ pub fn statements(sql: &str) -> Result<Vec<ReadStatement>> {
     }
 }
 
+/// A text taken apart by the rules of a dialect: small and flat enough to be parsed, each `?` with a number for its name.
+#[derive(Debug)]
+pub struct StatementTokens {
+    /// The tokens, with white space and comments.
+    pub tokens: Vec<TokenWithSpan>,
+    /// The names of the parameters.
+    pub parameters: Vec<String>,
+}
+
+impl StatementTokens {
+    /// Takes a text apart.
+    ///
+    /// # Errors
+    ///
+    /// A text or a comment without an end, a statement that is too deep or too large.
+    pub fn of(sql: &str, dialect: &dyn Dialect) -> Result<Self> {
+        if sql.len() > depth::STATEMENT_SIZE_MAX {
+            return Err(too_long(sql));
+        }
+        let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
+        let mut tokens = tokens.map_err(|error| Error::Sql(error.to_string()))?;
+        depth::check(&tokens)?;
+        let parameters = name_parameters(&mut tokens);
+        Ok(StatementTokens { tokens, parameters })
+    }
+}
+
+/// The refusal of a long text.
+pub(crate) fn too_long(sql: &str) -> Error {
+    Error::Sql(format!(
+        "the statement has {} bytes, expected at most {}; a parameter may have a longer value",
+        sql.len(),
+        depth::STATEMENT_SIZE_MAX
+    ))
+}
+
 /// Whether a text ends with the semicolon of a whole statement, or can't be read whatever follows.
 pub fn is_whole(sql: &str) -> bool {
     match tokens(sql) {
@@ -99,6 +136,12 @@ fn name_parameters(tokens: &mut [TokenWithSpan]) -> Vec<String> {
 }
 
 impl ReadStatement {
+    /// A statement that was parsed elsewhere, by [`StatementTokens`], with the names of its parameters.
+    pub fn of_parsed(parsed: ast::Statement, parameters: Vec<String>) -> Self {
+        let parsed = Parsed::Statement(Box::new(parsed));
+        ReadStatement { parsed, parameters, values: ParameterValues::default() }
+    }
+
     /// The names of its parameters: `1` for `$1`.
     pub fn parameters(&self) -> &[String] {
         &self.parameters
