@@ -1,4 +1,4 @@
-//! `binlogz sql serve`: other programs ask the logs, over Flight SQL.
+//! `binlogz sql serve`: other programs ask the logs, over Flight SQL and MySQL's protocol.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use std::time::Duration;
 use binlogz_cli_common::companions::sql_serve::{PORT, ServeArgs};
 use binlogz_cli_common::start::refuse;
 use binlogz_flight::{DEFAULT_PORT, FlightAnswers, FlightServer};
+use binlogz_mysql_front::{MysqlAnswers, MysqlServer};
 use binlogz_query::engine::STACK_SIZE;
 use binlogz_query::{Error, Logs, Queries, QueryEngine, QueryOptions, SchemaTime};
 use binlogz_query_server::{
@@ -26,7 +27,7 @@ use clap::Parser;
 use serde::Deserialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::temporary::Temporary;
 use crate::{MIB, Run, TROUBLE, complain, inputs};
@@ -122,6 +123,7 @@ fn run(args: ServeArgs) -> Result<(), Error> {
     let workers = Workers::new(worker, limits, engine.queries(), Arc::clone(&tell));
     let front = SqlFronts {
         listen: args.listen,
+        mysql: args.mysql,
         tls,
         accounts,
         workers,
@@ -137,6 +139,7 @@ fn run(args: ServeArgs) -> Result<(), Error> {
 /// The servers of this process, and what they share.
 struct SqlFronts {
     listen: SocketAddr,
+    mysql: Option<SocketAddr>,
     tls: Option<Tls>,
     accounts: QueryAccounts,
     workers: Arc<Workers>,
@@ -147,22 +150,47 @@ struct SqlFronts {
 impl SqlFronts {
     /// Serves until the end comes. All protocols share accounts, connections and workers.
     async fn run(self, queries: Queries, end: oneshot::Receiver<()>) -> Result<(), QueryServerError> {
-        let SqlFronts { listen, tls, accounts, workers, idle, tell } = self;
+        let SqlFronts { listen, mysql, tls, accounts, workers, idle, tell } = self;
         workers.begin().await.map_err(|refusal| QueryServerError::new(refusal.line))?;
         let logins: Arc<Logins> = Arc::default();
         let open: Arc<OpenConnections> = Arc::default();
-        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
-        let workers_end = Arc::clone(&workers);
         let prepared: Arc<PreparedRoom> = Arc::default();
+        let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
+        let mysql = mysql.map(|listen| MysqlServer {
+            listen,
+            tls: tls.clone(),
+            accounts: accounts.clone(),
+            logins: Arc::clone(&logins),
+            open: Arc::clone(&open),
+            prepared: Arc::clone(&prepared),
+            workers: Arc::clone(&workers),
+            idle,
+        });
+        let workers_end = Arc::clone(&workers);
         let flight = FlightServer { listen, tls, accounts, logins, open, prepared, workers, idle };
-        let listening = |address: SocketAddr| say_listening(scheme, address);
-        let end = async {
+        let (ends, ended) = watch::channel(());
+        let ending = async {
             let _ = end.await;
+            drop(ends);
+            Ok(())
         };
-        let served = flight.run(queries, tell, listening, end).await;
+        let by_mysql = {
+            let (queries, tell, ended) = (queries.clone(), Arc::clone(&tell), ended.clone());
+            async move {
+                let Some(mysql) = mysql else { return Ok(()) };
+                mysql.run(queries, tell, |address| say_listening("mysql", address), dropped(ended)).await
+            }
+        };
+        let by_flight = flight.run(queries, tell, |address| say_listening(scheme, address), dropped(ended));
+        let served = tokio::try_join!(by_flight, by_mysql, ending);
         workers_end.end();
-        served
+        served.map(drop)
     }
+}
+
+/// Waits until the other end is dropped.
+async fn dropped(mut end: watch::Receiver<()>) {
+    while end.changed().await.is_ok() {}
 }
 
 /// Says where a server listens. If nobody reads it, the server serves all the same.
@@ -198,7 +226,7 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::Log(format!("start threads: {error}")))?;
-    let worked = runtime.block_on(work(engine.queries(), questions, &[&FlightAnswers]));
+    let worked = runtime.block_on(work(engine.queries(), questions, &[&FlightAnswers, &MysqlAnswers]));
     // Whatever still runs is of no use to anybody.
     process::exit(match worked {
         Ok(()) => 0,
@@ -215,12 +243,13 @@ fn check(args: &ServeArgs, accounts: &QueryAccounts) -> Result<(), Error> {
         (false, false) => "without TLS",
         (true, true) => "without passwords",
     };
-    match args.listen.ip().is_loopback() || args.insecure {
-        true => Ok(()),
-        false => Err(Error::Sql(format!(
-            "{}: is reached from other machines {missing}, expected --tls-dir or --tls-cert, and --user or --accounts; \
-             --insecure listens all the same",
-            args.listen
+    let beyond =
+        [Some(args.listen), args.mysql].into_iter().flatten().find(|listen| !listen.ip().is_loopback());
+    match beyond.filter(|_| !args.insecure) {
+        None => Ok(()),
+        Some(listen) => Err(Error::Sql(format!(
+            "{listen}: is reached from other machines {missing}, expected --tls-dir or --tls-cert, and --user or --accounts; \
+             --insecure listens all the same"
         ))),
     }
 }
@@ -230,9 +259,9 @@ fn tls(args: &ServeArgs) -> Result<Option<Tls>, Error> {
         (Some(certificate), Some(key), _) => Tls::read(certificate, key),
         (_, _, Some(folder)) => {
             let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-            if !args.listen.ip().is_unspecified() && !args.listen.ip().is_loopback() {
-                names.push(args.listen.ip().to_string());
-            }
+            let listens = [Some(args.listen), args.mysql].into_iter().flatten().map(|listen| listen.ip());
+            let others = listens.filter(|address| !address.is_unspecified() && !address.is_loopback());
+            names.extend(others.map(|address| address.to_string()));
             names.extend(args.tls_name.iter().cloned());
             fs::create_dir_all(folder)
                 .map_err(|error| Error::Log(format!("{}: {error}", folder.display())))?;

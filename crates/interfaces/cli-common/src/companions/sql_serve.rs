@@ -23,20 +23,24 @@ const TIMEOUT_SECONDS: NonZeroU64 = NonZeroU64::new(600).unwrap();
 
 const EXAMPLES: &str = "Examples:
   binlogz sql serve /var/lib/mysql/binlog.0*
+  binlogz sql serve --mysql 127.0.0.1:3307 archive
   binlogz sql serve --listen 0.0.0.0:31337 --tls-dir tls --accounts accounts.toml s3://bucket/archive
 
 Exit codes: 0 ended by Ctrl-C or SIGTERM, 2 bad usage, bad input or I/O trouble.";
 
-/// Let other programs ask logs in SQL, over Arrow Flight SQL
+/// Let other programs ask logs in SQL, over Arrow Flight SQL and MySQL's protocol
 ///
-/// JDBC, ADBC and what is built on them connect: DBeaver, Grafana, Python, R, Go. They can only read. The logs are those that
-/// there are at the start.
+/// JDBC, ADBC and what is built on them connect: DBeaver, Grafana, Python, R, Go; with --mysql any client of MySQL. They can only
+/// read. The logs are those that there are at the start.
 #[derive(Debug, Parser)]
 #[command(name = "binlogz-sql serve", bin_name = "binlogz sql serve", version, max_term_width = HELP_WIDTH, after_help = EXAMPLES, help_template = EXAMPLES_FIRST)]
 pub struct ServeArgs {
-    /// Address and port to listen on; port 0: any that is free
+    /// Address and port to listen on for Flight SQL; port 0: any that is free
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = LOOPBACK)]
     pub listen: SocketAddr,
+    /// Listen for MySQL's clients too, at this address and port; 3306 is MySQL's own
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub mysql: Option<SocketAddr>,
     /// Accounts that may log in: a file of tables named account, each with user and password_file or password_env
     #[arg(long, value_name = "FILE.toml")]
     pub accounts: Option<PathBuf>,

@@ -16,6 +16,8 @@ mod fuzz;
 mod hostile;
 mod input;
 mod joins;
+#[cfg(feature = "serve")]
+mod mysql;
 mod mysql_meaning;
 mod prompt;
 mod pushdown;

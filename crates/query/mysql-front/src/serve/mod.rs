@@ -1,0 +1,121 @@
+//! Serves MySQL's clients.
+//!
+//! ```text
+//! clients     who is connected; KILL                             number → its end
+//! transport   bytes, plain, over TLS, compressed
+//! connection  a client from its greeting to its end              bytes → wire's session → commands
+//! commands    what each command does
+//! local       statements that are answered without a worker      SET, USE, SELECT @@…
+//! answers     a worker's answer as packets                       messages → packets
+//! prepared    the prepared statements of a connection
+//! ```
+
+mod answers;
+mod clients;
+mod commands;
+mod connection;
+mod local;
+mod prepared;
+mod transport;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use binlogz_query::Queries;
+use binlogz_query_server::{
+    Logins, OpenConnections, PreparedRoom, QueryAccounts, QueryListener, QueryServerError, TellLine, Tls,
+    Workers,
+};
+
+use clients::ConnectedClients;
+use connection::MysqlConnection;
+use transport::acceptor;
+
+/// A server of logs for MySQL's clients.
+#[derive(Debug)]
+pub struct MysqlServer {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The server's certificate; `None`: connections are not encrypted.
+    pub tls: Option<Tls>,
+    /// The accounts that may log in; without any, every client may ask, by any name.
+    pub accounts: QueryAccounts,
+    /// How fast passwords can be guessed, by all protocols together.
+    pub logins: Arc<Logins>,
+    /// The connections of all protocols.
+    pub open: Arc<OpenConnections>,
+    /// The prepared statements of all protocols.
+    pub prepared: Arc<PreparedRoom>,
+    /// Where statements are planned and run.
+    pub workers: Arc<Workers>,
+    /// A connection that sends nothing, or takes no rows, for so long ends.
+    pub idle: Duration,
+}
+
+/// What the connections of a server share.
+pub(crate) struct FrontShared {
+    accounts: QueryAccounts,
+    logins: Arc<Logins>,
+    prepared: Arc<PreparedRoom>,
+    workers: Arc<Workers>,
+    idle: Duration,
+    queries: Queries,
+    tell: TellLine,
+    tls: Option<tokio_rustls::TlsAcceptor>,
+    /// Whether clients must use it: those that come from other machines.
+    requires_tls: bool,
+    clients: Arc<ConnectedClients>,
+}
+
+impl MysqlServer {
+    /// Serves until `end` comes. `listening` gets the address it listens on.
+    ///
+    /// # Errors
+    ///
+    /// An address or a certificate that can't be used.
+    pub async fn run(
+        self,
+        queries: Queries,
+        tell: TellLine,
+        listening: impl FnOnce(SocketAddr),
+        end: impl Future<Output = ()>,
+    ) -> Result<(), QueryServerError> {
+        let MysqlServer { listen, tls, accounts, logins, open, prepared, workers, idle } = self;
+        let at = |error: &dyn std::fmt::Display| QueryServerError::of(&listen, error);
+        let mut listener =
+            QueryListener::bind(listen, open, Arc::clone(&tell)).map_err(|error| at(&error))?;
+        let tls = tls.as_ref().map(acceptor).transpose()?;
+        listening(listener.address().map_err(|error| at(&error))?);
+        let requires_tls = tls.is_some() && !listen.ip().is_loopback();
+        let clients: Arc<ConnectedClients> = Arc::default();
+        let clients_end = Arc::clone(&clients);
+        let shared = Arc::new(FrontShared {
+            accounts,
+            logins,
+            prepared,
+            workers,
+            idle,
+            queries,
+            tell,
+            tls,
+            requires_tls,
+            clients,
+        });
+        let accept = async move {
+            loop {
+                let bytes = listener.next().await;
+                let connection = MysqlConnection::new(bytes, Arc::clone(&shared));
+                // A client that breaks the protocol or leaves is nobody's trouble but its own.
+                tokio::spawn(async move { connection.run().await });
+            }
+        };
+        tokio::select! {
+            () = accept => {}
+            () = end => {}
+        }
+        clients_end.end_all();
+        Ok(())
+    }
+}
