@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The model: SEEDS seeds (1000) of random tables, DDL and changes; `undo` in its three forms, `redo`, `table-at`, `rows` and `recover` lead to states that
-# the server had, or say that they don't know. SEED=N begins at N. Each seed that differs is printed, and can be run alone (where sessions ran side by side, in another order of commits):
+# The model: SEEDS seeds (1000) of random tables, DDL and changes; `undo` in its three forms, `redo`, `table-at`, `rows`, `recover` and `fold` lead to states that
+# the server had, or say that they don't know. MODEL_SERVER=8.0 takes MySQL 8.0.33, MODEL_ONLY=fold checks `fold` alone. SEED=N begins at N. Each seed that differs is printed, and can be run alone (where sessions ran side by side, in another order of commits):
 #
 #     SEED=N MODEL_KEEP=FOLDER row-changes-model.sh 1
 #

@@ -16,6 +16,7 @@
 //! script   what was chosen as a script or a binary log, the last transaction first where changes are taken back
 //! life     the changes as they are, in their order, for people and programs
 //! past     a table as it was: the live one, with later changes taken back by key
+//! fold     a log with one net change for each row
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
@@ -24,6 +25,7 @@ mod apply;
 mod cascade;
 mod choose;
 mod digest;
+mod fold;
 mod images;
 mod life;
 mod log;
@@ -42,6 +44,7 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
     WantedKeys,
 };
+pub use fold::{BorderCount, Fold, FoldOptions, FoldSummary, FoldTables};
 pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};

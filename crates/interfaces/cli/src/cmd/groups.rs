@@ -19,7 +19,7 @@ const GROUPS: [CommandGroup; 7] = [
         purpose: "Read",
         commands: &["dump", "stats", "rows", "incident", "sql", "events", "export"],
     },
-    CommandGroup { purpose: "Repair", commands: &["undo", "redo", "table-at", "recover"] },
+    CommandGroup { purpose: "Repair", commands: &["undo", "redo", "table-at", "recover", "fold"] },
     CommandGroup { purpose: "Convert", commands: &["compress", "expand", "verify"] },
     CommandGroup { purpose: "Keep and serve", commands: &["archive", "relay", "fleet"] },
     CommandGroup { purpose: "More", commands: &["demo", "completions", "man", "help"] },

@@ -1,4 +1,4 @@
-//! `undo`, `redo`, `rows` and `table-at`, on real servers.
+//! `undo`, `redo`, `rows`, `table-at` and `fold`, on real servers.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
@@ -11,6 +11,7 @@ mod client_charsets;
 mod common;
 mod conditions;
 mod defaults;
+mod fold;
 mod foreign_keys;
 mod from_server;
 mod incident;

@@ -12,9 +12,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 
 use binlogz_binlog::event::{
-    Bitmap, CommitTimestamps, FormatDescription, GtidEvent, GtidFlags, LogicalClock, POST_HEADER_LENGTHS,
-    PreviousGtidsEvent, QueryEvent, RowsEvent, RowsFlags, SERVER_VERSION_SIZE, ServerVersions,
-    StatusVariables, TableId, TableMapEvent, XidEvent,
+    AnyGtidEvent, Bitmap, CommitTimestamps, FormatDescription, GtidEvent, GtidFlags, LogicalClock,
+    POST_HEADER_LENGTHS, PreviousGtidsEvent, QueryEvent, RowsEvent, RowsFlags, SERVER_VERSION_SIZE,
+    ServerVersions, StatusVariables, TableId, TableMapEvent, XidEvent,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::gtid::{GtidSet, GtidSetFormat, ServerUuid};
@@ -22,7 +22,9 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
 use binlogz_payload::{Spool, SpoolMemory};
 
-use crate::record::{LoggedImages, RecordReader, TABLE_MAP_POST_HEADER_LENGTH, map_of_kept, put};
+use crate::record::{
+    LoggedImages, PassedEvent, RecordFields, RecordReader, TABLE_MAP_POST_HEADER_LENGTH, map_of_kept, put,
+};
 
 /// The version in the format description: the first that knows payloads, so that the log may be compressed.
 const VERSION: &str = "8.0.20-binlogz";
@@ -35,6 +37,8 @@ const ROWS_SIZE_MAX: usize = 8192;
 const TRANSACTION_MEMORY: usize = 8 << 20;
 /// Bytes of an event's header and checksum.
 const FRAME_SIZE: usize = HEADER_SIZE + 4;
+/// Stands for the timestamp of its transaction's commit.
+const OF_COMMIT: u32 = u32::MAX;
 /// Post-header of a row event.
 const ROWS_POST_HEADER_LENGTH: u8 = 10;
 
@@ -43,11 +47,18 @@ pub(crate) struct LogWriter<'o> {
     out: &'o mut dyn Write,
     offset: u64,
     sequence_number: i64,
-    /// Type, size and body of each event.
+    /// Type of each event, its own timestamp (u32) and flags (u16), its body.
     events: Spool,
     /// Bytes of the transaction's events in the log.
     size: u64,
     group: Option<Group>,
+}
+
+/// What the GTID event of a transaction says of its origin.
+struct TransactionOrigin {
+    flags: GtidFlags,
+    times: CommitTimestamps,
+    versions: ServerVersions,
 }
 
 /// Rows that go into one event.
@@ -101,9 +112,10 @@ impl<'o> LogWriter<'o> {
         };
         writer.out.write_all(&MAGIC)?;
         writer.offset = MAGIC.len() as u64;
-        writer.write(EventType::FORMAT_DESCRIPTION, 0, &description.encode())?;
+        let unset = (0, HeaderFlags::default());
+        writer.write(EventType::FORMAT_DESCRIPTION, unset, &description.encode())?;
         let previous = PreviousGtidsEvent { gtid_set: GtidSet::default(), format: GtidSetFormat::Untagged };
-        writer.write(EventType::PREVIOUS_GTIDS, 0, &previous.encode())?;
+        writer.write(EventType::PREVIOUS_GTIDS, unset, &previous.encode())?;
         Ok(writer)
     }
 
@@ -159,35 +171,82 @@ impl<'o> LogWriter<'o> {
 
     /// Ends the transaction, if it has any rows. `time` is in microseconds since 1970.
     pub(crate) fn commit(&mut self, time: u64) -> io::Result<()> {
+        self.commit_after(self.sequence_number, time)
+    }
+
+    /// As [`LogWriter::commit`], of a transaction that needs only those up to this number to be committed before it.
+    pub(crate) fn commit_after(&mut self, last_committed: i64, time: u64) -> io::Result<()> {
         self.end_group(true)?;
         if self.size == 0 {
             return Ok(());
         }
+        self.keep(EventType::XID, &XidEvent { xid: self.sequence_number as u64 + 1 }.encode())?;
+        let origin = TransactionOrigin {
+            flags: GtidFlags::default(),
+            times: CommitTimestamps { immediate: time, original: None },
+            versions: ServerVersions { immediate: VERSION_NUMBER, original: None },
+        };
+        self.end_transaction(last_committed, &origin)
+    }
+
+    /// The number of the transaction that was committed last; 0: none.
+    pub(crate) fn last_number(&self) -> i64 {
+        self.sequence_number
+    }
+
+    /// Bytes of the open transaction, without the rows that wait for their event.
+    pub(crate) fn open_size(&self) -> u64 {
+        self.size
+    }
+
+    /// An event of a transaction that is passed through, to its end: [`LogWriter::pass_commit`] then ends it.
+    pub(crate) fn pass(&mut self, event: &PassedEvent<'_>) -> io::Result<()> {
+        let own = (event.timestamp, event.flags);
+        self.keep_with(event.event_type, own, event.body)
+    }
+
+    /// Ends a transaction that is passed through. Its GTID event was this one, if it had one, and it was committed at a time in
+    /// microseconds since 1970.
+    pub(crate) fn pass_commit(&mut self, gtid: Option<&AnyGtidEvent<'_>>, time: u64) -> io::Result<()> {
+        let times = gtid.and_then(AnyGtidEvent::commit_timestamps);
+        let versions = gtid.and_then(AnyGtidEvent::server_versions);
+        let origin = TransactionOrigin {
+            flags: gtid.map(AnyGtidEvent::flags).unwrap_or_default(),
+            times: times.unwrap_or(CommitTimestamps { immediate: time, original: None }),
+            versions: versions.unwrap_or(ServerVersions { immediate: VERSION_NUMBER, original: None }),
+        };
+        self.end_transaction(self.sequence_number, &origin)
+    }
+
+    fn end_transaction(&mut self, last_committed: i64, origin: &TransactionOrigin) -> io::Result<()> {
         self.sequence_number += 1;
-        self.keep(EventType::XID, &XidEvent { xid: self.sequence_number as u64 }.encode())?;
+        let time = origin.times.original.unwrap_or(origin.times.immediate);
         let timestamp = u32::try_from(time / 1_000_000).unwrap_or(u32::MAX);
-        let gtid = self.gtid_event(time)?;
-        self.write(EventType::ANONYMOUS_GTID, timestamp, &gtid)?;
+        let gtid = self.gtid_event(last_committed, origin)?;
+        let plain = HeaderFlags::default();
+        self.write(EventType::ANONYMOUS_GTID, (timestamp, plain), &gtid)?;
         let events = std::mem::replace(&mut self.events, spool());
         self.size = 0;
         let mut reader = RecordReader::new(events.reader(0..events.size()));
-        while let Some((event_type, body)) = reader.next()? {
-            self.write(EventType(event_type), timestamp, body)?;
+        while let Some((event_type, content)) = reader.next()? {
+            let mut fields = RecordFields::of(content);
+            let own = fields.u32()?;
+            let flags = HeaderFlags(fields.u16()?);
+            let timestamp = if own == OF_COMMIT { timestamp } else { own };
+            self.write(EventType(event_type), (timestamp, flags), fields.rest())?;
         }
         Ok(())
     }
 
-    fn gtid_event(&self, time: u64) -> io::Result<Vec<u8>> {
-        let clock =
-            LogicalClock { last_committed: self.sequence_number - 1, sequence_number: self.sequence_number };
+    fn gtid_event(&self, last_committed: i64, origin: &TransactionOrigin) -> io::Result<Vec<u8>> {
         let mut event = GtidEvent {
-            flags: GtidFlags::default(),
+            flags: origin.flags,
             uuid: ServerUuid([0; 16]),
             gno: 0,
-            logical_clock: Some(clock),
-            commit_timestamps: Some(CommitTimestamps { immediate: time, original: None }),
+            logical_clock: Some(LogicalClock { last_committed, sequence_number: self.sequence_number }),
+            commit_timestamps: Some(origin.times),
             transaction_length: Some(self.size),
-            server_versions: Some(ServerVersions { immediate: VERSION_NUMBER, original: None }),
+            server_versions: Some(origin.versions),
             commit_group_ticket: None,
             trailing: b"",
         };
@@ -224,12 +283,26 @@ impl<'o> LogWriter<'o> {
 
     /// Keeps an event of the transaction.
     fn keep(&mut self, event_type: EventType, body: &[u8]) -> io::Result<()> {
-        put(&mut self.events, event_type.0, &[body])?;
+        self.keep_with(event_type, (OF_COMMIT, HeaderFlags::default()), body)
+    }
+
+    fn keep_with(
+        &mut self,
+        event_type: EventType,
+        (timestamp, HeaderFlags(flags)): (u32, HeaderFlags),
+        body: &[u8],
+    ) -> io::Result<()> {
+        put(&mut self.events, event_type.0, &[&timestamp.to_le_bytes(), &flags.to_le_bytes(), body])?;
         self.size += (FRAME_SIZE + body.len()) as u64;
         Ok(())
     }
 
-    fn write(&mut self, event_type: EventType, timestamp: u32, body: &[u8]) -> io::Result<()> {
+    fn write(
+        &mut self,
+        event_type: EventType,
+        (timestamp, flags): (u32, HeaderFlags),
+        body: &[u8],
+    ) -> io::Result<()> {
         self.offset += (FRAME_SIZE + body.len()) as u64;
         let header = EventHeader {
             timestamp,
@@ -238,7 +311,7 @@ impl<'o> LogWriter<'o> {
             event_size: 0,
             // As servers write positions beyond 4 GiB.
             end_log_pos: self.offset as u32,
-            flags: HeaderFlags::default(),
+            flags,
         };
         self.out.write_all(&encode_event(header, body, ChecksumAlgorithm::CRC32))
     }

@@ -286,6 +286,11 @@ impl<'h> CarryingKeys<'h> {
         Some(keys)
     }
 
+    /// Whether each of them can be followed through the logs.
+    pub(crate) fn are_clear(&self) -> bool {
+        self.unclear.is_empty()
+    }
+
     /// Whether one of them refers to this table, or to one that had its name.
     pub fn has_parent(&self, database: &[u8], table: &[u8]) -> bool {
         let is_chosen =

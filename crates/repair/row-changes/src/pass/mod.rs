@@ -38,8 +38,8 @@ pub(crate) use shortened::shortened;
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;
 pub(crate) use work::{
-    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, digests_of, lacks_columns,
-    row_digest, written_table,
+    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, changes_below, digests_of,
+    lacks_columns, row_digest, written_table,
 };
 
 /// Memory for the records of all batches under way.

@@ -641,7 +641,7 @@ fn put_event_of_file(event: &Event<'_>, records: &mut Spool) -> Result<(), Error
 }
 
 /// Whether foreign keys may have changed rows together with those of an event that are not in the log: InnoDB did so before 9.6.
-fn changes_below(rows: &RowsEvent<'_>) -> bool {
+pub(crate) fn changes_below(rows: &RowsEvent<'_>) -> bool {
     Operation::of(rows.kind()) != Operation::Insert
         && !rows.flags.contains(RowsFlags::NO_FOREIGN_KEY_CHECKS)
         && !rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY)

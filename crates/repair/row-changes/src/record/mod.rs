@@ -12,6 +12,7 @@
 //! script     collector → script: transactions, rows, statements
 //! effect     cascade → collector: what foreign keys did with a row
 //! shown      life: a row that is shown once its transaction has ended
+//! folded     worker → fold: events, tables, changes of rows; net changes in runs
 //! ```
 
 mod batch;
@@ -19,6 +20,7 @@ mod cells;
 mod change;
 mod effect;
 mod fields;
+mod folded;
 mod frame;
 mod logged;
 mod map;
@@ -34,6 +36,9 @@ pub(crate) use cells::{
 pub(crate) use change::RowImages;
 pub(crate) use effect::{EffectRecord, RowPlace};
 pub(crate) use fields::{RecordFields, broken, put_sized};
+pub(crate) use folded::{
+    FoldRecord, FoldSide, FoldSides, FoldTableFields, NetImage, NetRow, OrderedRow, PassedEvent,
+};
 pub(crate) use frame::{RecordReader, put};
 pub(crate) use logged::{LoggedChange, LoggedImages};
 pub(crate) use map::{TABLE_MAP_POST_HEADER_LENGTH, kept_map, map_of_kept, schema_of_kept};

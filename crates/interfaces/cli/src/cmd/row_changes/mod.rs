@@ -3,6 +3,7 @@
 
 mod apply;
 mod choose;
+mod fold;
 mod heads;
 mod inputs;
 mod later;
@@ -40,6 +41,7 @@ use crate::server_args::{ServerArgs, with_place};
 use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
+pub(crate) use fold::FoldCommand;
 use later::Sought;
 use neighbours::name_likely_tables;
 use output::OutputArgs;

@@ -1,13 +1,14 @@
 //! The model: random tables, DDL and changes on a server with default or other settings, and the server's own tables at several
-//! places of its log. `undo` in its three forms, `redo`, `table-at`, `rows` and `recover` must lead to one of these states, or say that they
+//! places of its log. `undo` in its three forms, `redo`, `table-at`, `rows`, `recover` and `fold` must lead to one of these states, or say that they
 //! don't know.
 //!
-//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. With `MODEL_KEEP=FOLDER` the
+//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. `MODEL_ONLY=fold` checks `fold` alone. With `MODEL_KEEP=FOLDER` the
 //! workload and what the commands said of a seed stays there.
 
 mod back;
 mod changes;
 mod ddl;
+mod folded;
 mod kinds;
 mod life;
 mod past;
@@ -57,6 +58,7 @@ fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
             holds_for_all_seeds(ModelServer {
                 server: &server,
                 target: None,
+                folded: None,
                 last_gtid: &|| server.sql("SELECT @@GLOBAL.gtid_binlog_pos"),
             })
         }
@@ -66,10 +68,12 @@ fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
 
 fn of_mysql(mysql: &'static InstalledTool) -> Result<()> {
     let (server, target) = (mysql.sandbox().start()?, mysql.sandbox().start()?);
+    let folded = mysql.sandbox().start()?;
     recovered::prepare(&target, &server)?;
     holds_for_all_seeds(ModelServer {
         server: &server,
         target: Some(&target),
+        folded: Some(&folded),
         last_gtid: &|| last_gtid(&server),
     })
 }
@@ -110,12 +114,18 @@ fn holds_for_all_seeds(server: ModelServer<'_>) -> Result<()> {
 fn verdicts(server: ModelServer<'_>, seed: u64) -> Result<Vec<(Check, Verdict)>> {
     let mut world = World::new(server, seed)?;
     let mut verdicts = Vec::new();
+    if std::env::var("MODEL_ONLY").as_deref() == Ok("fold") {
+        verdicts.extend(folded::check(&mut world)?);
+        world.end()?;
+        return Ok(verdicts);
+    }
     verdicts.extend(life::check(&mut world)?);
     // It asks for GTIDs as MySQL has them.
     if !world.is_mariadb {
         verdicts.extend(past::check(&mut world)?);
     }
     verdicts.extend(recovered::check(&mut world)?);
+    verdicts.extend(folded::check(&mut world)?);
     verdicts.extend(back::check(&mut world)?);
     if !world.is_mariadb {
         verdicts.push(("table-at of several", past::check_several(&mut world)?));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{Result, SandboxServer};
+use binlogz_testkit::{MysqlSandbox, Result, SandboxServer};
 
 use super::snapshot::{self, TableRows};
 use super::tables::Statements;
@@ -36,6 +36,8 @@ pub(super) struct ModelServer<'a> {
     pub(super) server: &'a SandboxServer,
     /// One that is to follow it.
     pub(super) target: Option<&'a SandboxServer>,
+    /// One that gets folded logs.
+    pub(super) folded: Option<&'a MysqlSandbox>,
     /// Asks for the GTID of its last transaction.
     pub(super) last_gtid: &'a dyn Fn() -> Result<String>,
 }
@@ -44,11 +46,14 @@ pub(super) struct ModelServer<'a> {
 pub(super) struct World<'a> {
     pub(super) server: &'a SandboxServer,
     pub(super) target: Option<&'a SandboxServer>,
+    pub(super) folded: Option<&'a MysqlSandbox>,
     last_gtid: &'a dyn Fn() -> Result<String>,
     pub(super) is_mariadb: bool,
     pub(super) seed: u64,
     pub(super) database: String,
     pub(super) folder: Folder,
+    /// The statements that made the tables before the first log.
+    pub(super) created: String,
     /// From the filled tables to the end.
     pub(super) snapshots: Vec<Snapshot>,
     /// The logs from the first snapshot to the last.
@@ -67,7 +72,7 @@ pub(super) struct World<'a> {
 
 impl World<'_> {
     pub(super) fn new(server: ModelServer<'_>, seed: u64) -> Result<World<'_>> {
-        let ModelServer { server, target, last_gtid } = server;
+        let ModelServer { server, target, folded, last_gtid } = server;
         let keep = std::env::var_os("MODEL_KEEP").map(|folder| Path::new(&folder).join(seed.to_string()));
         if let Some(keep) = &keep {
             std::fs::create_dir_all(keep).unwrap();
@@ -75,11 +80,13 @@ impl World<'_> {
         let mut world = World {
             server,
             target,
+            folded,
             last_gtid,
             is_mariadb: server.sql("SELECT VERSION()")?.contains("MariaDB"),
             seed,
             database: format!("m{seed}"),
             folder: Folder::new(),
+            created: String::new(),
             snapshots: Vec::new(),
             logs: Vec::new(),
             has_full_images: true,
@@ -113,6 +120,7 @@ impl World<'_> {
         );
         self.run("settings", &format!("{settings}\nCREATE DATABASE {database};\n"))?;
         let tables = statements.tables();
+        self.created = format!("CREATE DATABASE {database};\nUSE {database};\n{};\n", tables.join(";\n"));
         self.run("tables", &format!("USE {database};\n{};\n", tables.join(";\n")))?;
         self.server.flush_binary_logs()?;
         self.log_first = self.server.binlogs()?.len() - 1;

@@ -1,0 +1,253 @@
+//! `fold`: a server that gets the folded log has the state that the source has.
+//!
+//! `BINLOGZ_FOLD_SEEDS` says how many seeds of the random workload; `SEED=N` begins at N. The model's check `fold` has tables with all sorts of
+//! keys, foreign keys and DDL in between.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Result, Tool, require_tool, setting};
+
+use crate::common::{Folder, Ran};
+use crate::round_trip::{schema_of, through_mysqlbinlog};
+use crate::workload::Workload;
+
+const SEEDS: u64 = 3;
+const TRANSACTIONS: usize = 120;
+/// How the source logs, seed by seed.
+const SETTINGS: [&str; 3] = [
+    "SET GLOBAL binlog_row_metadata = FULL, GLOBAL binlog_transaction_compression = ON",
+    "SET GLOBAL binlog_row_metadata = MINIMAL, GLOBAL binlog_transaction_compression = OFF",
+    "SET GLOBAL binlog_row_metadata = MINIMAL, GLOBAL binlog_transaction_compression = ON, \
+     GLOBAL binlog_rows_query_log_events = ON",
+];
+
+/// Runs statements on the source; those that it refuses are left out. The log that has them.
+fn logged(source: &MysqlSandbox, folder: &Folder, sql: &str) -> Result<PathBuf> {
+    let path = folder.put("statements.sql", sql);
+    let ran = source.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
+    println!("{}", String::from_utf8_lossy(&ran.stderr));
+    source.flush_binary_logs()
+}
+
+/// Folds logs into a file.
+fn folded(folder: &Folder, to: &str, options: &[&str], logs: &[&Path]) -> Ran {
+    let front = ["fold", "--no-defaults", "--user=root", "--force", "--to", to];
+    let front = front.iter().chain(options).map(AsRef::as_ref);
+    folder.run(front.chain(logs.iter().map(|log| log.as_os_str())))
+}
+
+/// The report's figures.
+fn figures(ran: &Ran) -> serde_json::Value {
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{}", ran.text());
+    serde_json::from_str(ran.text()).unwrap()
+}
+
+fn servers(mysql: &'static InstalledTool) -> Result<(MysqlSandbox, MysqlSandbox)> {
+    Ok((mysql.sandbox().start()?, mysql.sandbox().start()?))
+}
+
+#[test]
+fn folded_logs_lead_to_the_state_of_the_source() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (source, target) = servers(mysql)?;
+    let (first, count) = (setting("SEED", 1), setting("BINLOGZ_FOLD_SEEDS", SEEDS));
+    for seed in first..first + count {
+        println!("SEED={seed}");
+        leads_to_the_state((&source, &target), seed)?;
+    }
+    Ok(())
+}
+
+fn leads_to_the_state((source, target): (&MysqlSandbox, &MysqlSandbox), seed: u64) -> Result<()> {
+    let folder = Folder::new();
+    let database = format!("d{seed}");
+    let mut workload = Workload::new(seed);
+    source.sql(SETTINGS[seed as usize % SETTINGS.len()])?;
+    let begun = logged(source, &folder, &workload.begin(&database))?;
+    // XA transactions, which the other half has, leave little to fold.
+    let is_committed = !seed.is_multiple_of(2);
+    let changes = match is_committed {
+        true => workload.run_committed(&database, TRANSACTIONS),
+        false => workload.run(&database, TRANSACTIONS),
+    };
+    let changed = logged(source, &folder, &changes)?;
+    let schema = schema_of(source, &folder, &database)?;
+    let schema = format!("--schema={}", schema.display());
+    let rows = format!("--transaction-rows={}", 1 + seed * 7 % 50);
+    let mut options = vec!["--format=json", &rows];
+    options.extend([&*schema].iter().filter(|_| !seed.is_multiple_of(4)));
+    options.extend(["--compress"].iter().filter(|_| seed.is_multiple_of(3)));
+    let once = figures(&folded(&folder, "once", &options, &[&begun, &changed]));
+    println!("SEED={seed}: {once}");
+    let again = figures(&folded(&folder, "again", &["--format=json"], &[&folder.path("once")]));
+    let number = |figures: &serde_json::Value, name: &str| figures[name].as_u64().unwrap();
+    let net = |figures: &serde_json::Value| {
+        ["inserted_rows", "updated_rows", "deleted_rows"]
+            .map(|name| number(figures, name))
+            .iter()
+            .sum::<u64>()
+    };
+    let is_less = net(&once) < number(&once, "folded_changes");
+    assert!(is_less || !is_committed, "SEED={seed}: nothing was folded: {once}");
+    // Without a schema an update is a delete and an insert.
+    let sides = |figures: &serde_json::Value| net(figures) + number(figures, "updated_rows");
+    assert_eq!(sides(&again), sides(&once), "SEED={seed}: {once} {again}");
+    let expected = source.checksum_tables(&database)?;
+    for log in ["once", "again"] {
+        through_mysqlbinlog(target, &folder.path(log))?;
+        assert_eq!(target.checksum_tables(&database)?, expected, "SEED={seed}: {log}");
+        target.sql(&format!("DROP DATABASE {database}"))?;
+    }
+    source.sql(&format!("SET sql_log_bin = 0; DROP DATABASE {database}"))?;
+    Ok(())
+}
+
+/// Rows that only differ from one another in what unique keys and foreign keys have of them.
+const CONSTRAINTS: &str = "CREATE DATABASE bound; USE bound;
+CREATE TABLE swapped (id INT PRIMARY KEY, u INT UNIQUE, v INT, w VARCHAR(20), UNIQUE KEY (w, v), UNIQUE KEY ((v * 2 + u)));
+CREATE TABLE moved (id INT PRIMARY KEY, name VARCHAR(10));
+CREATE TABLE bag (a INT, b VARCHAR(10));
+CREATE TABLE counter (id INT PRIMARY KEY, n BIGINT);
+CREATE TABLE parent (id INT PRIMARY KEY, name VARCHAR(10));
+CREATE TABLE child (id INT PRIMARY KEY, parent INT NOT NULL, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE);
+INSERT INTO swapped VALUES (1, 1, 1, 'a'), (2, 2, 2, 'b'), (3, 3, 3, 'c');
+INSERT INTO moved VALUES (1, 'one'), (2, 'two'), (3, 'three');
+INSERT INTO bag VALUES (1, 'x'), (1, 'x'), (1, 'x'), (2, NULL), (2, NULL);
+INSERT INTO counter VALUES (1, 0), (2, 0);
+INSERT INTO parent VALUES (1, 'p'), (2, 'q'), (3, 'r');
+INSERT INTO child VALUES (10, 1), (11, 1), (20, 2);
+";
+
+const CONSTRAINED_CHANGES: &str = "USE bound;
+UPDATE swapped SET u = -1 WHERE id = 1; UPDATE swapped SET u = 1 WHERE id = 2; UPDATE swapped SET u = 2 WHERE id = 1;
+UPDATE swapped SET w = 'z' WHERE id = 3; UPDATE swapped SET w = 'c', v = 3 WHERE id = 1; UPDATE swapped SET w = 'a', v = 1 WHERE id = 3;
+UPDATE moved SET id = id + 10 ORDER BY id DESC; UPDATE moved SET id = id - 9 WHERE id < 13;
+UPDATE moved SET id = 99 WHERE id = 2; UPDATE moved SET id = 2 WHERE id = 3; UPDATE moved SET id = 3 WHERE id = 99;
+DELETE FROM bag WHERE a = 1 LIMIT 2; INSERT INTO bag VALUES (2, NULL); UPDATE bag SET b = 'y' WHERE a = 2 LIMIT 1;
+UPDATE counter SET n = n + 1 WHERE id = 1; UPDATE counter SET n = n + 1 WHERE id = 1; UPDATE counter SET n = n + 1 WHERE id = 1;
+UPDATE counter SET n = n + 1 WHERE id = 2; UPDATE counter SET n = n - 1 WHERE id = 2;
+UPDATE parent SET id = 9 WHERE id = 1; DELETE FROM parent WHERE id = 2; DELETE FROM parent WHERE id = 3;
+INSERT INTO parent VALUES (2, 'again'); INSERT INTO child VALUES (21, 2);
+INSERT INTO counter VALUES (3, 0); UPDATE counter SET n = 7 WHERE id = 3; DELETE FROM counter WHERE id = 3;
+";
+
+#[test]
+fn unique_values_keys_and_parents_move_between_rows() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (source, target) = servers(mysql)?;
+    let folder = Folder::new();
+    let begun = logged(&source, &folder, CONSTRAINTS)?;
+    through_mysqlbinlog(&target, &copied(&folder, "begun", &begun))?;
+    let changed = logged(&source, &folder, CONSTRAINED_CHANGES)?;
+    let schema = format!("--schema={}", schema_of(&source, &folder, "bound")?.display());
+    let expected = source.checksum_tables("bound")?;
+    for (name, options) in [("told", &["--format=json", &schema][..]), ("untold", &["--format=json"])] {
+        let report = figures(&folded(&folder, name, options, &[&changed]));
+        assert_eq!(report["passed"], serde_json::json!([]), "{name}");
+        // In `swapped` an expression is unique, in `bag` nothing is.
+        let updated = if name == "told" { 5 } else { 0 };
+        assert_eq!(report["updated_rows"], updated, "{name}: {report}");
+        assert!(report["folded_changes"].as_u64().unwrap() > 30, "{report}");
+        through_mysqlbinlog(&target, &folder.path(name))?;
+        assert_eq!(target.checksum_tables("bound")?, expected, "{name}");
+        target.sql("DROP DATABASE bound")?;
+        through_mysqlbinlog(&target, &folder.path("begun"))?;
+    }
+    Ok(())
+}
+
+fn copied(folder: &Folder, name: &str, log: &Path) -> PathBuf {
+    folder.put(name, std::fs::read(log).unwrap())
+}
+
+#[test]
+fn what_cannot_be_folded_goes_through_in_its_place() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (source, target) = servers(mysql)?;
+    let folder = Folder::new();
+    let log = logged(
+        &source,
+        &folder,
+        "CREATE DATABASE mixed; USE mixed;
+         CREATE TABLE t (id INT PRIMARY KEY, n INT);
+         INSERT INTO t VALUES (1, 1), (2, 2); UPDATE t SET n = 3; UPDATE t SET n = 4;
+         ALTER TABLE t ADD COLUMN m INT DEFAULT 5;
+         UPDATE t SET m = 6; UPDATE t SET m = 7;
+         SET binlog_row_image = MINIMAL; UPDATE t SET m = 8 WHERE id = 1; SET binlog_row_image = FULL;
+         UPDATE t SET m = m + 1; UPDATE t SET m = m + 1;
+         XA START 'x'; UPDATE t SET n = 0 WHERE id = 1; XA END 'x'; XA PREPARE 'x';
+         INSERT INTO t VALUES (3, 3, 3); UPDATE t SET n = 9 WHERE id = 3;
+         XA COMMIT 'x';
+         SET binlog_format = STATEMENT; UPDATE t SET n = n * 2; SET binlog_format = ROW;
+         DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (2, 2, 2);",
+    )?;
+    let ran = folded(&folder, "folded", &[], &[&log]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
+    let uuid = source.sql("SELECT @@server_uuid")?;
+    let text = ran.text().replace(uuid.trim(), "UUID");
+    println!("{text}");
+    let lines: Vec<&str> = text.lines().map(|line| line.split(", first").next().unwrap()).collect();
+    assert_eq!(
+        lines[1..lines.len() - 1],
+        [
+            "as they were: 4 transactions with statements as text, DDL among them",
+            "as they were: 2 transactions of XA",
+            "as they were: 2 transactions while an XA transaction was prepared",
+            "as they were: 1 transaction with images that lack columns (binlog_row_image=FULL writes all)",
+        ]
+    );
+    assert!(lines[lines.len() - 1].starts_with("gtid_purged: UUID:"), "{text}");
+    through_mysqlbinlog(&target, &folder.path("folded"))?;
+    assert_eq!(target.checksum_tables("mixed")?, source.checksum_tables("mixed")?);
+    Ok(())
+}
+
+#[test]
+fn a_part_of_the_logs_is_folded() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    source.sql("CREATE DATABASE part; CREATE TABLE part.t (id INT PRIMARY KEY)")?;
+    let log = logged(
+        &source,
+        &folder,
+        "USE part; INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); INSERT INTO t VALUES (3); INSERT INTO t VALUES (4);",
+    )?;
+    let executed = source.gtid_executed()?;
+    let (uuid, range) = executed.trim().split_once(':').unwrap();
+    let last: u64 = range.rsplit('-').next().unwrap().parse().unwrap();
+    let exclude = format!("--exclude-gtids={uuid}:1-{}", last - 3);
+    let until = format!("--until-gtid={uuid}:{}", last - 1);
+    let report = figures(&folded(&folder, "part", &["--format=json", &exclude, &until], &[&log]));
+    assert_eq!(report["gtids"], format!("{uuid}:{}-{}", last - 2, last - 1));
+    assert_eq!((&report["inserted_rows"], &report["excluded_transactions"]), (&2.into(), &(last - 3).into()));
+    let until = format!("--until-gtid={uuid}:{}", last + 1);
+    let unmet = folded(&folder, "unmet", &[&until], &[&log]);
+    unmet.is(
+        1,
+        "",
+        &format!("binlogz: --until-gtid {uuid}:{}: this transaction is not in the logs\n", last + 1),
+    );
+    assert!(!folder.path("unmet").exists());
+    Ok(())
+}
+
+#[test]
+fn changes_that_contradict_are_refused() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let log = logged(
+        &source,
+        &folder,
+        "SET GLOBAL binlog_row_metadata = FULL; CREATE DATABASE gap; USE gap;
+         CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1);
+         SET sql_log_bin = 0; DELETE FROM t; SET sql_log_bin = 1; INSERT INTO t VALUES (1);",
+    )?;
+    let ran = folded(&folder, "folded", &[], &[&log]);
+    assert_eq!(ran.code, Some(2), "{}", ran.text());
+    assert!(ran.stderr.contains("gap.t: a row is inserted that is there"), "{}", ran.stderr);
+    assert!(!folder.path("folded").exists());
+    Ok(())
+}

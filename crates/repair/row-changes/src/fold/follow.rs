@@ -1,0 +1,348 @@
+//! Follows transactions through the records of all batches, in order: those that can be folded go into the net changes, the others
+//! are borders.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
+
+use binlogz_binlog::EventType;
+use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, XaPrepareEvent};
+use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::statement::StatementKind;
+use binlogz_payload::{Spool, SpoolMemory};
+
+use super::border::FoldBorder;
+use super::net::{Contradiction, NetChanges, NetTrouble};
+use super::write::{FoldedTable, OrderedRows, SegmentWriter};
+use super::{BorderCount, FoldOptions, FoldSummary};
+use crate::pass::Error;
+use crate::past::TableMoment;
+use crate::record::{FoldRecord, PassedEvent, RecordReader, broken};
+
+/// Memory for net changes, before they go to sorted runs.
+const NET_MEMORY: usize = 64 << 20;
+/// Memory for the open transaction.
+const TRANSACTION_MEMORY: usize = 8 << 20;
+
+/// The end of a pass before that of its log.
+#[derive(Debug)]
+pub(super) enum FollowEnd {
+    /// The moment has passed.
+    Moment,
+    Error(Error),
+}
+
+impl From<io::Error> for FollowEnd {
+    fn from(error: io::Error) -> Self {
+        FollowEnd::Error(Error::Io(error))
+    }
+}
+
+impl From<binlogz_binlog::Error> for FollowEnd {
+    fn from(error: binlogz_binlog::Error) -> Self {
+        FollowEnd::Error(Error::from(error))
+    }
+}
+
+/// A transaction that has not ended.
+struct OpenFold {
+    /// `LOG at OFFSET`.
+    place: String,
+    /// The event that it begins with, if that is a GTID event.
+    gtid_event: Option<(EventType, Vec<u8>)>,
+    gtid: Option<Gtid>,
+    /// When it was committed, in microseconds since 1970; of old logs, when it began.
+    time: u64,
+    is_excluded: bool,
+    border: Option<(FoldBorder, String)>,
+    /// Its events, and changes with the numbers of their tables among all.
+    records: Spool,
+    tables: Vec<usize>,
+}
+
+/// Follows the transactions of all logs.
+pub(super) struct FoldFollower<'o> {
+    options: FoldOptions,
+    writer: SegmentWriter<'o>,
+    net: NetChanges,
+    log: String,
+    open: Option<OpenFold>,
+    tables: Vec<FoldedTable>,
+    numbers: HashMap<Vec<u8>, usize>,
+    /// The tables of the batch, as their numbers among all.
+    of_batch: Vec<usize>,
+    /// Which table, among all, has rows under a name in this segment.
+    in_segment: HashMap<Vec<u8>, usize>,
+    /// XA transactions that are prepared.
+    prepared: HashSet<String>,
+    /// When the last transaction of the segment was committed.
+    time: u64,
+    summary: FoldSummary,
+}
+
+impl<'o> FoldFollower<'o> {
+    pub(super) fn new(options: FoldOptions, out: &'o mut dyn Write) -> io::Result<Self> {
+        let writer = SegmentWriter::new(out, options.transaction_rows)?;
+        Ok(FoldFollower {
+            options,
+            writer,
+            net: NetChanges::new(NET_MEMORY),
+            log: String::new(),
+            open: None,
+            tables: Vec::new(),
+            numbers: HashMap::new(),
+            of_batch: Vec::new(),
+            in_segment: HashMap::new(),
+            prepared: HashSet::new(),
+            time: 0,
+            summary: FoldSummary::default(),
+        })
+    }
+
+    pub(super) fn begin_log(&mut self, name: &str) {
+        name.clone_into(&mut self.log);
+        // It was cut off, as by a crash: it was never committed, or comes again.
+        self.open = None;
+    }
+
+    pub(super) fn take_batch(&mut self, records: &Spool) -> Result<(), FollowEnd> {
+        self.of_batch.clear();
+        let mut reader = RecordReader::new(records.reader(0..records.size()));
+        while let Some((kind, content)) = reader.next()? {
+            self.record(FoldRecord::read(kind, content)?)?;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: FoldRecord<'_>) -> Result<(), FollowEnd> {
+        match record {
+            FoldRecord::Begin(offset, event) => self.begin(offset, &event)?,
+            FoldRecord::Event(event) => {
+                self.note_xa(&event)?;
+                let Some(open) = &mut self.open else { return Err(self.headless(&event)) };
+                if !open.is_excluded {
+                    record.put(&mut open.records)?;
+                }
+            }
+            FoldRecord::Table(fields) => {
+                let number = self.number(fields)?;
+                self.of_batch.push(number);
+            }
+            FoldRecord::Change(place, sides) => {
+                let number = *self.of_batch.get(place as usize).ok_or_else(broken)?;
+                let Some(open) = self.open.as_mut().filter(|open| !open.is_excluded) else { return Ok(()) };
+                if !open.tables.contains(&number) {
+                    open.tables.push(number);
+                }
+                FoldRecord::Change(number as u32, sides).put(&mut open.records)?;
+            }
+            FoldRecord::Border(code, words) => {
+                let border = FoldBorder::of_code(code).ok_or_else(broken)?;
+                let words = String::from_utf8_lossy(words).into_owned();
+                if let Some(open) = &mut self.open {
+                    open.border.get_or_insert((border, words));
+                }
+            }
+            FoldRecord::End => self.end()?,
+        }
+        Ok(())
+    }
+
+    /// The error that a transaction doesn't begin in the logs.
+    fn headless(&self, event: &PassedEvent<'_>) -> FollowEnd {
+        FollowEnd::Error(Error::Refused(format!(
+            "{}: {} of a transaction whose begin is not in this log, expected logs that begin between transactions",
+            self.log, event.event_type
+        )))
+    }
+
+    /// The number of a table among all.
+    fn number(&mut self, fields: &[u8]) -> io::Result<usize> {
+        if let Some(number) = self.numbers.get(fields) {
+            return Ok(*number);
+        }
+        let number = self.tables.len();
+        self.tables.push(FoldedTable::read(fields)?);
+        self.numbers.insert(fields.to_vec(), number);
+        Ok(number)
+    }
+
+    fn begin(&mut self, offset: u64, event: &PassedEvent<'_>) -> Result<(), FollowEnd> {
+        if event.event_type.is_commit() {
+            return Err(self.headless(event));
+        }
+        let gtid_event = AnyGtidEvent::decode(event.body, event.event_type)?;
+        let gtid = gtid_event.as_ref().and_then(AnyGtidEvent::gtid);
+        let times = gtid_event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
+        let time = times
+            .map(|times| times.original.unwrap_or(times.immediate))
+            .filter(|time| *time > 0)
+            .unwrap_or(u64::from(event.timestamp) * 1_000_000);
+        if let Some(TableMoment::Before(end)) = self.options.until
+            && i64::try_from(time).unwrap_or(i64::MAX) >= end
+        {
+            self.summary.has_met_moment = true;
+            return Err(FollowEnd::Moment);
+        }
+        let is_again = gtid.as_ref().is_some_and(|gtid| self.summary.gtids.contains(gtid));
+        if let Some(gtid) = gtid.filter(|_| is_again) {
+            let line =
+                format!("{} at {offset}: {gtid} comes a second time, expected each log once", self.log);
+            return Err(FollowEnd::Error(Error::Refused(line)));
+        }
+        self.open = Some(OpenFold {
+            place: format!("{} at {offset}", self.log),
+            gtid_event: gtid_event.map(|_| (event.event_type, event.body.to_vec())),
+            gtid,
+            time,
+            is_excluded: gtid.as_ref().is_some_and(|gtid| self.options.excluded.contains(gtid)),
+            border: None,
+            records: Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new()),
+            tables: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Takes what an event says of XA transactions that are prepared.
+    fn note_xa(&mut self, event: &PassedEvent<'_>) -> Result<(), FollowEnd> {
+        if event.event_type == EventType::XA_PREPARE {
+            let prepare = XaPrepareEvent::decode(event.body)?;
+            if !prepare.one_phase {
+                self.prepared.insert(prepare.xa_id.to_string());
+            }
+        }
+        if event.event_type == EventType::QUERY {
+            let query = QueryEvent::decode(event.body)?;
+            let kind = StatementKind::of(query.statement);
+            if matches!(kind, StatementKind::XaCommit | StatementKind::XaRollback) {
+                let text = String::from_utf8_lossy(query.statement);
+                let xid = text.splitn(3, ' ').nth(2).unwrap_or_default();
+                self.prepared.remove(xid.strip_suffix(" ONE PHASE").unwrap_or(xid));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), FollowEnd> {
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        let is_last = matches!((self.options.until, &open.gtid), (Some(TableMoment::After(last)), Some(own)) if last == *own);
+        if open.is_excluded {
+            self.summary.excluded += 1;
+        } else {
+            self.summary.transactions += 1;
+            open.gtid.into_iter().for_each(|gtid| self.summary.gtids.add(gtid));
+            if open.border.is_none() && !self.prepared.is_empty() {
+                open.border = Some((FoldBorder::WhileXa, String::new()));
+            }
+            if open.border.is_none() && self.has_two_maps(&open) {
+                open.border = Some((FoldBorder::OtherTable, String::new()));
+            }
+            match open.border.take() {
+                None => self.fold(&open)?,
+                Some(border) => self.pass(&open, border)?,
+            }
+        }
+        if is_last {
+            self.summary.has_met_moment = true;
+            return Err(FollowEnd::Moment);
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction has two tables of one name.
+    fn has_two_maps(&self, open: &OpenFold) -> bool {
+        let mut names = HashSet::new();
+        !open
+            .tables
+            .iter()
+            .filter_map(|number| self.tables.get(*number))
+            .all(|table| names.insert(&table.name))
+    }
+
+    /// Takes the changes of a transaction into the net changes.
+    fn fold(&mut self, open: &OpenFold) -> Result<(), FollowEnd> {
+        let mut is_other = false;
+        for number in &open.tables {
+            let table = self.tables.get(*number).ok_or_else(broken)?;
+            is_other |= self.in_segment.get(&table.name).is_some_and(|own| own != number);
+        }
+        if is_other {
+            self.end_segment()?;
+        }
+        for number in &open.tables {
+            let table = self.tables.get(*number).ok_or_else(broken)?;
+            self.in_segment.insert(table.name.clone(), *number);
+        }
+        self.time = self.time.max(open.time);
+        let mut reader = RecordReader::new(open.records.reader(0..open.records.size()));
+        while let Some((kind, content)) = reader.next()? {
+            if let FoldRecord::Change(number, sides) = FoldRecord::read(kind, content)? {
+                let table = self.tables.get(number as usize).ok_or_else(broken)?;
+                self.summary.changes += 1;
+                let taken = self.net.change((number, table.has_key), sides);
+                taken.map_err(|trouble| self.trouble(trouble, Some(&open.place)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the segment, and lets a transaction through as it is.
+    fn pass(&mut self, open: &OpenFold, (border, words): (FoldBorder, String)) -> Result<(), FollowEnd> {
+        self.end_segment()?;
+        let words = if words.is_empty() { words } else { format!(": {words}") };
+        BorderCount::add(&mut self.summary.borders, border, || format!("{}{words}", open.place));
+        let mut reader = RecordReader::new(open.records.reader(0..open.records.size()));
+        while let Some((kind, content)) = reader.next()? {
+            if let FoldRecord::Event(event) = FoldRecord::read(kind, content)? {
+                self.writer.pass(&event)?;
+            }
+        }
+        let gtid = match &open.gtid_event {
+            Some((event_type, body)) => AnyGtidEvent::decode(body, *event_type)?,
+            None => None,
+        };
+        self.writer.pass_commit(gtid.as_ref(), open.time)?;
+        Ok(())
+    }
+
+    /// Writes the net changes so far.
+    fn end_segment(&mut self) -> Result<(), FollowEnd> {
+        self.in_segment.clear();
+        if self.net.is_empty() {
+            return Ok(());
+        }
+        let mut ordered = OrderedRows::new();
+        let told = self.net.finish(&mut |table, change| ordered.take(table, change));
+        told.map_err(|trouble| self.trouble(trouble, None))?;
+        self.writer.segment(&ordered, &self.tables, self.time)?;
+        Ok(())
+    }
+
+    fn trouble(&self, trouble: NetTrouble, place: Option<&str>) -> FollowEnd {
+        match trouble {
+            NetTrouble::Io(error) => error.into(),
+            NetTrouble::Contradiction(Contradiction { table }) => {
+                let shown = self.tables.get(table as usize).map_or("a table", |table| &table.shown);
+                let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+                FollowEnd::Error(Error::Refused(format!(
+                    "{place}{shown}: a row is inserted that is there, or one is changed or deleted that isn't: the logs lack changes"
+                )))
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<FoldSummary, Error> {
+        self.end_segment().map_err(|end| match end {
+            FollowEnd::Error(error) => error,
+            FollowEnd::Moment => Error::Io(broken()),
+        })?;
+        let counts = self.writer.counts;
+        Ok(FoldSummary {
+            written: counts.transactions,
+            inserted: counts.inserted,
+            updated: counts.updated,
+            deleted: counts.deleted,
+            cut: self.open.map(|open| open.place),
+            ..self.summary
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! The two sides of a row's change as bytes: the key, the whole image, and a digest of what unique keys have.
+
+use binlogz_binlog::Result;
+use binlogz_binlog::put::PutFields;
+use binlogz_binlog::row::{CellContent, Row, RowImage};
+
+use super::tables::TableToFold;
+use crate::digest::Digests;
+use crate::record::{FoldSide, FoldSides, put_sized};
+
+/// Stands for the size of a key's column that is NULL.
+const NULL_SIZE: u32 = u32::MAX;
+
+/// The bytes of both sides of a change.
+#[derive(Debug, Default)]
+pub(super) struct SideBytes {
+    before: OneSide,
+    after: OneSide,
+}
+
+#[derive(Debug, Default)]
+struct OneSide {
+    is_there: bool,
+    digest: u128,
+    key: Vec<u8>,
+    image: Vec<u8>,
+}
+
+impl SideBytes {
+    /// Takes the sides of a row, whose images have all columns.
+    ///
+    /// # Errors
+    ///
+    /// A value that its column can't have.
+    pub(super) fn take(&mut self, row: &Row<'_, '_>, table: &TableToFold, digests: &Digests) -> Result<()> {
+        self.before.take(row.before, table, digests)?;
+        self.after.take(row.after, table, digests)
+    }
+
+    pub(super) fn sides(&self) -> FoldSides<'_> {
+        [&self.before, &self.after].map(|side| {
+            let OneSide { is_there, digest, key, image } = side;
+            is_there.then_some(FoldSide { digest: *digest, key, image })
+        })
+    }
+}
+
+impl OneSide {
+    fn take(
+        &mut self,
+        image: Option<RowImage<'_, '_>>,
+        table: &TableToFold,
+        digests: &Digests,
+    ) -> Result<()> {
+        self.is_there = image.is_some();
+        self.digest = 0;
+        self.key.clear();
+        self.image.clear();
+        let Some(image) = image else { return Ok(()) };
+        let schema = &table.written.schema;
+        let cells: Vec<_> =
+            (0..schema.columns().len()).map(|index| image.cell(index).map(|cell| cell.content)).collect();
+        schema.put_image(&cells, false, &mut self.image)?;
+        for content in table.key.iter().flatten().filter_map(|index| *cells.get(*index)?) {
+            match content {
+                CellContent::Null => self.key.put_u32(NULL_SIZE),
+                CellContent::Value(bytes) | CellContent::JsonDiffs(bytes) => put_sized(&mut self.key, bytes),
+            }
+        }
+        if !table.in_unique_keys.is_empty() {
+            let unique =
+                table.in_unique_keys.iter().map(|index| match cells.get(*index).copied().flatten() {
+                    Some(CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => Some(bytes),
+                    Some(CellContent::Null) | None => None,
+                });
+            self.digest = digests.of(unique.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+}

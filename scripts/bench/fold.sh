@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# `binlogz fold` and its log through `mysqlbinlog | mysql`, beside the logs themselves through `mysqlbinlog | mysql` and `binlogz recover`: applied to copies of one
+# server, with the same durability (sync_binlog = 1, innodb_flush_log_at_trx_commit = 1, its own binary log on), in turn. The tables must be equal.
+#
+# The logs, of about EVENTS transactions of one row each:
+#   queue     each job is inserted, taken, done and deleted; 100 are left
+#   counters  1,000 counters, one increment each time
+#   sessions  one begins, eight are touched, the one that began 500 before ends
+# Prints bytes, seconds and the factors, and the load of the machine before each.
+#
+# usage: fold.sh               EVENTS=20000 WORKERS=4 KINDS="queue counters sessions"
+# BINLOGZ names a program to try instead of a build.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+events=${EVENTS:-20000} workers=${WORKERS:-4} kinds=${KINDS:-queue counters sessions}
+binlogz=${BINLOGZ:-}
+if [ -z "$binlogz" ]; then
+    cargo build --quiet --profile quick --package binlogz
+    binlogz=${CARGO_TARGET_DIR:-target}/quick/binlogz
+fi
+binlogz=$(realpath "$binlogz")
+mysql=$(scripts/get-tool.sh mysql)
+PATH=$mysql/bin:$mysql/sbin:$PATH
+. scripts/server-lib.sh
+begin_work
+
+# serve FOLDER ID SYNC: starts a server on a data directory.
+serve() {
+    mysqld --no-defaults --datadir="$1" --socket="$work/sock" --skip-networking=ON \
+        --log-error="$work/log.txt" --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency=ON \
+        --server-id="$2" --sync-binlog="$3" --innodb-flush-log-at-trx-commit="$3" --innodb-buffer-pool-size=128M \
+        --max-binlog-size=1G --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
+    running=$!
+    wait_for_server
+}
+# changes KIND: the statements of a workload.
+changes() {
+    awk -v kind="$1" -v events="$events" 'BEGIN {
+        print "USE w;"
+        if (kind == "queue") for (job = 1; job <= events / 4; job++) {
+            printf "INSERT INTO jobs (id, payload) VALUES (%d, REPEAT(\"p\", 80));\n", job
+            printf "UPDATE jobs SET state = \"taken\", worker = %d WHERE id = %d;\n", job % 8, job
+            printf "UPDATE jobs SET state = \"done\" WHERE id = %d;\n", job
+            if (job > 100) printf "DELETE FROM jobs WHERE id = %d;\n", job - 100
+        }
+        if (kind == "counters") for (event = 1; event <= events; event++)
+            printf "UPDATE counters SET n = n + 1 WHERE id = %d;\n", 1 + (event * 7919) % 1000
+        if (kind == "sessions") for (session = 1; session <= events / 10; session++) {
+            printf "INSERT INTO sessions VALUES (%d, \"token-%d\", 0, REPEAT(\"d\", 120));\n", session, session
+            for (touch = 1; touch <= 8; touch++) {
+                back = (touch * session) % 500
+                printf "UPDATE sessions SET seen = %d WHERE id = %d;\n", session * 10 + touch, (back < session ? session - back : session)
+            }
+            if (session > 500) printf "DELETE FROM sessions WHERE id = %d;\n", session - 500
+        }
+    }'
+}
+sums() { sql 'CHECKSUM TABLE w.jobs, w.counters, w.sessions'; }
+# now: seconds.
+now() { date +%s.%N; }
+
+mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/base" --log-error="$work/log.txt" --user="$(id -un)"
+serve "$work/base" 1 0
+sql 'RESET BINARY LOGS AND GTIDS; CREATE DATABASE w; USE w;
+    CREATE TABLE jobs (id BIGINT AUTO_INCREMENT PRIMARY KEY, payload VARCHAR(100), state VARCHAR(10) DEFAULT "new", worker INT, KEY (state));
+    CREATE TABLE counters (id INT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0);
+    CREATE TABLE sessions (id BIGINT PRIMARY KEY, token VARCHAR(40) UNIQUE, seen BIGINT, data VARCHAR(200));
+    INSERT INTO counters (id) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i FROM n;
+    FLUSH BINARY LOGS'
+declare -A logs equal
+for kind in $kinds; do
+    stop
+    cp -a "$work/base" "$work/before-$kind"
+    serve "$work/base" 1 0
+    changes "$kind" | mysql --no-defaults -uroot -S "$work/sock"
+    sql 'FLUSH BINARY LOGS'
+    mkdir "$work/$kind"
+    logs[$kind]=$work/$kind/$(sql 'SHOW BINARY LOGS' | tail -2 | head -1 | cut -f1)
+    cp "$work/base/$(basename "${logs[$kind]}")" "${logs[$kind]}"
+    equal[$kind]=$(sums)
+done
+mysqldump --no-defaults -uroot -S "$work/sock" --no-data --databases w >"$work/schema.sql"
+stop
+rm -r "$work/base"
+
+# applied KIND HOW: seconds that it takes to apply the log to the server as it was before.
+applied() {
+    local kind=$1 log=${logs[$1]} begin end
+    cp -a "$work/before-$kind" "$work/now"
+    rm "$work/now/auto.cnf"
+    serve "$work/now" 2 1
+    begin=$(now)
+    case $2 in
+        mysqlbinlog) mysqlbinlog --no-defaults "$log" | mysql --no-defaults -uroot -S "$work/sock" ;;
+        recover)
+            "$binlogz" recover --no-defaults --workers "$workers" --work-dir "$work" --from "$log" --to "root@$work/sock" >&2
+            ;;
+        fold)
+            "$binlogz" fold --no-defaults --force --schema "$work/schema.sql" --to "$work/folded" "$log" >&2
+            mysqlbinlog --no-defaults --skip-gtids "$work/folded" | mysql --no-defaults -uroot -S "$work/sock"
+            ;;
+    esac
+    end=$(now)
+    [ "$(sums)" = "${equal[$kind]}" ] || { echo "$kind by $2: the tables differ" >&2; exit 1; }
+    stop
+    rm -r "$work/now"
+    echo "$begin $end" | awk '{ printf "%.2f\n", $2 - $1 }'
+}
+
+printf '%-9s %12s %12s %12s %12s %12s %10s %10s %s\n' log bytes folded mysqlbinlog recover fold "x recover" "x mysqlbl" load
+for kind in $kinds; do
+    load=$(cut -d' ' -f1-2 /proc/loadavg)
+    one=$(applied "$kind" mysqlbinlog)
+    two=$(applied "$kind" recover)
+    three=$(applied "$kind" fold)
+    printf '%-9s %12s %12s %10s s %10s s %10s s %10s %10s %s\n' "$kind" "$(stat -c %s "${logs[$kind]}")" "$(stat -c %s "$work/folded")" \
+        "$one" "$two" "$three" "$(echo "$two $three" | awk '{ printf "%.1f", $1 / $2 }')" "$(echo "$one $three" | awk '{ printf "%.1f", $1 / $2 }')" "$load"
+done
