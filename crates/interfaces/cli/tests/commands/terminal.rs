@@ -85,7 +85,7 @@ const ELSEWHERE: [&str; 13] = [
 ];
 
 /// A real run of each command that needs no server.
-const RUNS: [&str; 33] = [
+const RUNS: [&str; 34] = [
     "compress --force --output small var/lib/mysql/binlog.000001 var/lib/mysql/binlog.000004",
     "expand --force --output back small/binlog.000001 small/binlog.000004",
     "verify var/lib/mysql/binlog.000001 small/binlog.000004 binlog.index",
@@ -104,6 +104,7 @@ const RUNS: [&str; 33] = [
     "dump binlog.000009",
     "undo binlog.000009",
     "redo binlog.000009",
+    "fold --force --to folded binlog.000004",
     "relay init --force",
     "completions bash",
     "man archive create",

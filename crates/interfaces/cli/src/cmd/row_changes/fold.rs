@@ -25,6 +25,7 @@ use crate::format::ReportFormat;
 use crate::keyring::KeyringArg;
 use crate::output::{Destination, OutputTarget};
 use crate::server_args::ServerArgs;
+use crate::terminal;
 use crate::time::GivenTime;
 use crate::units;
 
@@ -185,7 +186,7 @@ impl FoldCommand {
 
     fn report(&self, summary: &FoldSummary, target: &OutputTarget) -> Result<()> {
         let text = match self.format {
-            ReportFormat::Text => text_of(summary),
+            ReportFormat::Text => terminal::within_width(&text_of(summary)),
             ReportFormat::Json => {
                 let text = serde_json::to_string_pretty(&FoldJson::of(summary));
                 text.map_err(|error| CommandFailure::Line(error.to_string()))? + "\n"
@@ -314,7 +315,8 @@ fn text_of(summary: &FoldSummary) -> String {
         let _ = writeln!(text, "as they were: {count} {}, first {}", border.reason(), border.first);
     }
     if !summary.gtids.is_empty() {
-        let _ = writeln!(text, "gtid_purged: {}", summary.gtids);
+        // Servers take spaces in a set, and a terminal's line can be broken there.
+        let _ = writeln!(text, "gtid_purged: {}", summary.gtids.to_string().replace(',', ", "));
     }
     text
 }
