@@ -17,3 +17,7 @@ scripts/run-tests.sh --quiet --package binlogz --test docs -- --ignored ordinary
 scripts/run-tests.sh --quiet --package binlogz-sql --test sql -- --ignored ordinary_8_0
 # And the defaults that INSERTs leave out.
 DEFAULTS_SERVER=8.0 scripts/run-tests.sh --quiet --package binlogz --test row_changes what_inserts_leave_out
+# What MariaDB's REPLACE gives defaults to.
+for version in 10.11 11.4; do
+    REPLACE_SERVER=$version REPLACE_SEEDS=100 scripts/run-tests.sh --quiet --package binlogz --test row_changes what_a_replace_left
+done

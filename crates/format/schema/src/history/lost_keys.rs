@@ -54,6 +54,12 @@ pub struct LostForeignKeys<'h> {
     pub since: HistoryPlace,
 }
 
+impl LostForeignKeys<'_> {
+    fn may_carry_on(&self) -> bool {
+        self.keys.as_ref().is_none_or(|keys| keys.iter().any(ForeignKey::carries_on))
+    }
+}
+
 impl TableHistory {
     /// The foreign keys that statements took away, by statement, in their order. A key that the same statement gave the table again is
     /// among them, as its rules may be others.
@@ -168,9 +174,12 @@ impl TableHistory {
 
     /// Whether the statements at a place may have taken away a foreign key that carries changes on.
     pub fn loses_carrying_key(&self, place: HistoryPlace) -> bool {
-        let lost = self.lost_foreign_keys();
-        let mut of_place = lost.iter().filter(|lost| lost.by.place == place);
-        of_place.any(|lost| lost.keys.as_ref().is_none_or(|keys| keys.iter().any(ForeignKey::carries_on)))
+        self.lost_foreign_keys().iter().any(|lost| lost.by.place == place && lost.may_carry_on())
+    }
+
+    /// Whether any statement may have taken away a foreign key that carries changes on.
+    pub fn loses_carrying_keys(&self) -> bool {
+        self.lost_foreign_keys().iter().any(LostForeignKeys::may_carry_on)
     }
 
     /// The table that had this name at a place.

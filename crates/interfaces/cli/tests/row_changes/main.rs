@@ -18,6 +18,7 @@ mod incident;
 mod indirect_statements;
 mod later_changes;
 mod mariadb;
+mod mariadb_replace;
 mod model;
 mod moments;
 mod moved_columns;

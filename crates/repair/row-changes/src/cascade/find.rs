@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId};
+use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, ServerFamily, TableId};
 use binlogz_binlog::row::{CellContent, Row, RowDecoder};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
@@ -19,8 +19,10 @@ use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
     StatementWords, TransactionEnding, read_log,
 };
-use crate::record::{ImageCells, RowAt, RowFlags, RowImages, RowPlace, cells_of, read_cells, schema_of_kept};
-use crate::table::{Structure, WrittenTable};
+use crate::record::{
+    ImageCells, RowAt, RowFlags, RowImages, RowPlace, cells_of, family_of_kept, read_cells, schema_of_kept,
+};
+use crate::table::{Structure, TableColumn, WrittenTable};
 
 /// The most generations that InnoDB goes down, and one more.
 const DEPTH_MAX: usize = 16;
@@ -100,6 +102,17 @@ struct OwnLayout {
     references: Vec<Reference>,
     /// Where the columns are to which others refer.
     referenced: Vec<Reference>,
+}
+
+impl OwnLayout {
+    /// Whether MariaDB may have logged a REPLACE so, which gives defaults to what the image lacks.
+    fn may_give_defaults(&self, after: &ImageCells<'_>) -> bool {
+        let has = |index: usize| after.get(index).is_some_and(Option::is_some);
+        let lacks = |column: &TableColumn| !column.is_generated && !has(column.index);
+        family_of_kept(&self.layout.map) == ServerFamily::Mariadb
+            && self.known.key.iter().flatten().all(|index| has(*index))
+            && self.known.columns.iter().any(lacks)
+    }
 }
 
 struct Families<'o, R> {
@@ -227,6 +240,7 @@ impl<'o, R: Renderer> Families<'o, R> {
             Some(id) => self.rows.load(id)?.map(|kept| (id, kept)),
             None => None,
         };
+        let may_be_replaced = before.is_some() && after.is_some_and(|after| own.may_give_defaults(after));
         let mut merged = after.cloned();
         if let Some((id, kept)) = &earlier {
             let cells = read_cells(&kept.cells)?;
@@ -236,9 +250,11 @@ impl<'o, R: Renderer> Families<'o, R> {
                 self.rows.put(*id, (kept.layout, &references), &cells, kept.count - 1)?;
             }
             // What an image lacks is as it was.
-            overlay(&mut merged, &cells);
+            if !may_be_replaced {
+                overlay(&mut merged, &cells);
+            }
         }
-        if let Some(before) = before {
+        if let Some(before) = before.filter(|_| !may_be_replaced) {
             overlay(&mut merged, before);
         }
         if let Some(cells) = merged {

@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::Arc;
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, TableId};
+use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, ServerFamily, TableId};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::json::{JsonDiffs, JsonDocument};
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
@@ -26,10 +26,10 @@ use super::live_rows::{LiveRowTable, LiveRows};
 use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
 use crate::pass::{
-    Error, FollowedTransaction, HistoryUse, RebuiltColumns, Renderer, RowRendering, StatementWords,
-    TransactionEnding, lacks_columns, row_digest, written_table,
+    Error, FollowedTransaction, HistoryUse, OmittedColumns, REPLACED, RebuiltColumns, Renderer, RowRendering,
+    StatementWords, TransactionEnding, UNSURE, lacks_columns, row_digest, written_table,
 };
-use crate::record::{ImageCells, RowImages, cell_bytes, read_cells, schema_of_kept};
+use crate::record::{ImageCells, RowImages, cell_bytes, family_of_kept, read_cells, schema_of_kept};
 use crate::table::{Structure, WrittenTable};
 
 /// Follows all rows of tables, and renders chosen ones with the columns that they lack.
@@ -58,12 +58,17 @@ pub(crate) struct ImageRebuilder<'o, R> {
     last: BTreeMap<usize, (Arc<WrittenTable>, Vec<usize>)>,
     /// What the server's rows of now tell of columns that no image has.
     live: Option<LiveRows>,
+    /// Whether statements in the logs took foreign keys away that may have changed rows: no table tells them.
+    loses_keys: bool,
+    /// The statement of the images that come, if MariaDB noted it.
+    statement: Option<String>,
 }
 
 /// The table of the images that come.
 struct ImageLayout {
     table: usize,
     map: Vec<u8>,
+    family: ServerFamily,
     written: Arc<WrittenTable>,
     /// The columns of the key that it had then.
     key: Option<Vec<usize>>,
@@ -88,9 +93,26 @@ struct KnownImages {
     logged_after: Vec<bool>,
     /// Why the others aren't.
     why: String,
+    /// Why it isn't known what an update did with columns that the image after it lacks. `None`: it left them alone.
+    unsure: Option<&'static str>,
 }
 
 impl ImageLayout {
+    /// Whether an image lacks columns that statements give values.
+    fn lacks_stored(&self, image: &ImageCells<'_>) -> bool {
+        let mut columns = self.written.columns.iter().filter(|column| !column.is_generated);
+        columns.any(|column| image.get(column.index).is_none_or(Option::is_none))
+    }
+
+    /// Why it isn't known what columns have after an update, if the image with the defaults that are known lacks some.
+    fn unsure(&self, after: &ImageCells<'_>, omitted: OmittedColumns) -> Option<&'static str> {
+        match omitted {
+            OmittedColumns::LeftAlone => None,
+            OmittedColumns::Defaults => self.lacks_stored(after).then_some(REPLACED),
+            OmittedColumns::Unknown => Some(UNSURE),
+        }
+    }
+
     fn is_of(&self, database: &str, table: &str) -> bool {
         let schema = &self.written.schema;
         (&*schema.database, &*schema.table) == (database.as_bytes(), table.as_bytes())
@@ -171,7 +193,15 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             incomplete: BTreeSet::new(),
             last: BTreeMap::new(),
             live: None,
+            loses_keys: history.is_some_and(|it| it.history.loses_carrying_keys()),
+            statement: None,
         }
+    }
+
+    /// The images that come are of this statement; none if it isn't known.
+    pub(crate) fn annotation(&mut self, statement: &[u8]) {
+        let text = String::from_utf8_lossy(statement);
+        self.statement = Some(text.into_owned()).filter(|text| !text.is_empty());
     }
 
     /// Takes columns that no image has from these.
@@ -247,9 +277,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
                 None => self.schema.and_then(|schema| schema.table(database.as_bytes(), name.as_bytes())),
             };
         let is_logged_key = schema.columns().iter().any(|column| column.primary_key.is_some());
-        // A history doesn't tell the foreign keys that statements dropped.
-        let foreign =
-            defined.filter(|_| then.unfit.is_none() && self.history.is_none()).and_then(foreign_columns);
+        let foreign = defined.filter(|_| then.unfit.is_none() && !self.loses_keys).and_then(foreign_columns);
         let defaults = self.defaults_at(place, &schema);
         let map = map.to_vec();
         let key = then.key;
@@ -258,7 +286,9 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             // Its rows aren't followed from here on.
             None => self.images.lose(table, "images of its table without a known key"),
         }
-        self.layout = Some(ImageLayout { table, map, key, is_logged_key, written, foreign, defaults });
+        let family = family_of_kept(&map);
+        self.layout =
+            Some(ImageLayout { table, map, family, key, is_logged_key, written, foreign, defaults });
         Ok(())
     }
 
@@ -288,7 +318,12 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         let [logged_before, logged_after] = [&change.before, &change.after].map(logged_columns);
         let RowImages { operation, mut before, mut after } = change;
         let mut is_inserted = before.is_none();
-        if let Some(after) = after.as_mut().filter(|_| is_inserted) {
+        let omitted = match (&before, &after) {
+            (Some(_), Some(after)) => self.omitted(layout, after),
+            _ => OmittedColumns::LeftAlone,
+        };
+        let has_defaults = is_inserted || omitted == OmittedColumns::Defaults;
+        if let Some(after) = after.as_mut().filter(|_| has_defaults) {
             let cells = after.iter_mut().zip(&layout.defaults).filter(|(cell, _)| cell.is_none());
             cells.for_each(|(cell, default)| *cell = default.as_ref().map(DefaultCell::content));
         }
@@ -300,6 +335,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             logged_before,
             logged_after,
             why: if is_inserted { INSERTED } else { KEYLESS }.to_owned(),
+            unsure: after.as_ref().and_then(|after| layout.unsure(after, omitted)),
         };
         let Some(key) = layout.key.as_deref() else { return Ok(Some(known)) };
         let earlier;
@@ -349,9 +385,10 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         }
         known.row = Some(number);
         if let Some(mut after) = after {
-            if let Some(before) = &before {
+            if let Some(before) = before.as_ref().filter(|_| omitted == OmittedColumns::LeftAlone) {
                 overlay(&mut after, before);
             }
+            is_inserted |= omitted == OmittedColumns::Defaults;
             let Ok(documents) = documents(before.as_ref(), &after) else {
                 self.images.lose(table, "differences that don't fit the document that they are for");
                 known.why = self.images.why_unknown(table);
@@ -379,6 +416,18 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             }
         }
         Ok(Some(known))
+    }
+
+    /// What an update did with the columns that the image after it lacks.
+    fn omitted(&self, layout: &ImageLayout, after: &ImageCells<'_>) -> OmittedColumns {
+        if layout.family != ServerFamily::Mariadb || !layout.lacks_stored(after) {
+            return OmittedColumns::LeftAlone;
+        }
+        let schema = &layout.written.schema;
+        let [database, table] = [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name));
+        let has = |index: &usize| after.get(*index).is_some_and(Option::is_some);
+        let has_key = layout.key.iter().flatten().all(has);
+        OmittedColumns::of(self.statement.as_deref(), (&database, &table), has_key)
     }
 
     /// Leaves what foreign keys can't have changed below the log since; `false`: something may not be certain.
@@ -418,7 +467,13 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             let KnownImages { logged_before, logged_after, .. } = &row;
             let columns = RebuiltColumns { logged_before, logged_after, why: &why };
             is_incomplete = lacks_columns(&layout.written, decoded);
-            renderer.render_rebuilt(&layout.written, operation, decoded, &columns, &mut text)
+            match row.unsure {
+                Some(why) => {
+                    let columns = RebuiltColumns { why, ..columns };
+                    renderer.render_unsure(&layout.written, decoded, Some(&columns), &mut text)
+                }
+                None => renderer.render_rebuilt(&layout.written, operation, decoded, &columns, &mut text),
+            }
         })?;
         self.incomplete.extend(row.row.filter(|_| is_incomplete));
         Ok(rendering.map(|rendering| match rendering {
@@ -439,7 +494,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         let layout = self.layout.as_ref().filter(is_it)?;
         let before = row.before.as_ref().and_then(|bytes| read_cells(bytes).ok());
         let mut after = row.after.as_ref().and_then(|bytes| read_cells(bytes).ok());
-        if let (Some(after), Some(before)) = (&mut after, &before) {
+        if let (Some(after), Some(before), None) = (&mut after, &before, row.unsure) {
             overlay(after, before);
         }
         let mut both: Vec<u128> = [before, after]
@@ -461,6 +516,9 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         let (Some(row), Some(layout)) = (&self.row, &self.layout) else { return Ok(None) };
         if !layout.is_of(database, table) {
             return Ok(None);
+        }
+        if let Some(why) = row.unsure {
+            return Err(Error::Refused(why.to_owned()));
         }
         let is_met =
             row.decoded(layout, &mut self.decoder, |_, decoded| condition.is_met(&layout.written, decoded))?;
@@ -522,6 +580,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
 
     /// The end of a transaction.
     pub(crate) fn passed(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) {
+        self.statement = None;
         let changed = mem::take(&mut self.changed);
         match &transaction.prepared {
             Some(xid) => drop(self.prepared.insert(xid.clone(), changed)),

@@ -392,6 +392,10 @@ impl ChoiceListener for Writer<'_> {
         self.images.iter_mut().for_each(|images| images.lose(table, why));
     }
 
+    fn annotation(&mut self, statement: &[u8]) {
+        self.images.iter_mut().for_each(|images| images.annotation(statement));
+    }
+
     fn keys_below(&mut self) {
         self.images.iter_mut().for_each(ImageRebuilder::keys_below);
     }

@@ -158,6 +158,9 @@ pub(crate) trait ChoiceListener {
     /// A row was changed, on account of which foreign keys may have changed others that aren't in the log.
     fn keys_below(&mut self) {}
 
+    /// The statement of the images that come, as MariaDB notes it, where tables are followed; empty if it isn't known.
+    fn annotation(&mut self, _statement: &[u8]) {}
+
     /// The keys of a row's change, chosen or not, where the renderer has digests; a chosen row follows.
     fn keys(&mut self, _transaction: &FollowedTransaction, _keys: &RowKeys<'_>, _is_chosen: bool) {}
 
@@ -329,6 +332,7 @@ impl<L: ChoiceListener> Follower<L> {
                 self.listener.lost_images(Some((&database, &name)), &line);
             }
             BatchRecord::KeysBelow => self.listener.keys_below(),
+            BatchRecord::Annotation(statement) => self.listener.annotation(statement),
             BatchRecord::Carried(key, offset, inside) => {
                 if self.is_in_chosen() {
                     self.carried.add(key, || place_of(&self.log, offset, inside));

@@ -13,6 +13,7 @@ mod changed_cells;
 mod follow;
 mod lost_keys;
 mod order;
+mod replaced;
 mod shortened;
 mod targets;
 mod together;
@@ -34,6 +35,7 @@ pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end,
 };
 pub(crate) use order::Break;
+pub(crate) use replaced::{OmittedColumns, REPLACED, UNSURE};
 pub(crate) use shortened::shortened;
 pub(crate) use targets::changed_tables;
 pub(crate) use words::StatementWords;

@@ -51,6 +51,33 @@ pub(crate) fn changed_tables(text: &str) -> Option<Vec<ChangedTableName>> {
     }
 }
 
+/// The text up to the first quote: in a statement of which only the front is kept the tables still stand there.
+fn before_quotes(text: &str) -> &str {
+    text.split(['\'', '"']).next().unwrap_or_default()
+}
+
+/// Whether a statement takes the place of rows that have its keys: REPLACE, or LOAD DATA … REPLACE.
+pub(crate) fn replaces_rows(text: &str) -> bool {
+    let Ok(tokens) = statement_tokens(text).or_else(|_| statement_tokens(before_quotes(text))) else {
+        return false;
+    };
+    let mut statement = Statement { tokens, place: 0 };
+    match statement.word().as_deref() {
+        Some("replace") => true,
+        Some("load") => {
+            let into = statement.tokens.iter().position(|token| is_word(token, "into"));
+            let mut front = statement.tokens.iter().take(into.unwrap_or(0));
+            front.any(|token| is_word(token, "replace"))
+        }
+        _ => false,
+    }
+}
+
+/// The tables that a statement changes of which perhaps only the front is kept.
+pub(crate) fn changed_tables_by_front(text: &str) -> Option<Vec<ChangedTableName>> {
+    changed_tables(text).or_else(|| changed_tables(before_quotes(text)))
+}
+
 #[derive(Clone)]
 struct Statement {
     tokens: Vec<Token>,

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    AnyGtidEvent, PostHeaderLengths, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, TableId,
-    TableMapEvent,
+    AnyGtidEvent, PostHeaderLengths, RotateEvent, RowsEvent, RowsFlags, RowsQueryEvent, ServerFamily,
+    TableId, TableMapEvent,
 };
 use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{Cell, CellContent, Row, RowDecoder, RowImage, TableSchema};
@@ -17,6 +17,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::carried::CarryingKeys;
+use super::replaced::{UNSURE, may_give_defaults};
 use super::shortened::shortened;
 use super::together::StatementTables;
 use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
@@ -70,6 +71,24 @@ pub(crate) trait Renderer {
                 RowRendering::Text(flags | RowFlags::MISSING)
             }
             other => other,
+        }
+    }
+
+    /// Appends an update of which it isn't known whether it left alone what its image lacks, with `columns` where its earlier images were
+    /// looked for.
+    fn render_unsure(
+        &self,
+        table: &WrittenTable,
+        row: &Row<'_, '_>,
+        columns: Option<&RebuiltColumns<'_>>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
+        match columns {
+            Some(columns) => self.render_rebuilt(table, Operation::Update, row, columns, out),
+            None => match self.render(table, Operation::Update, row, out) {
+                RowRendering::Text(flags) | RowRendering::Lacking(flags) => RowRendering::Lacking(flags),
+                RowRendering::Nothing => RowRendering::Nothing,
+            },
         }
     }
 
@@ -325,6 +344,10 @@ impl<'o, R: Renderer> Worker<'o, R> {
                     let statement = statement.get(..STATEMENT_SIZE_MAX).unwrap_or(statement);
                     BatchRecord::RowsQuery(statement).put(records)?;
                 }
+                if event_type == EventType::MARIADB_ANNOTATE_ROWS && self.renderer.followed().is_some() {
+                    let statement = event.body.get(..STATEMENT_SIZE_MAX).unwrap_or(event.body);
+                    BatchRecord::Annotation(statement).put(records)?;
+                }
             }
             // What is compressed comes expanded.
             EventClass::CompressedStatement
@@ -367,6 +390,9 @@ impl<'o, R: Renderer> Worker<'o, R> {
             // They may have changed rows that this event changed before.
             if is_below {
                 BatchRecord::KeysBelow.put(records)?;
+            }
+            if is_followed && rows.flags.contains(RowsFlags::STMT_END) {
+                BatchRecord::Annotation(b"").put(records)?;
             }
             if self.statement.rows(&rows) && open.is_chosen {
                 self.together(event, (&schema, &rows), records)?;
@@ -536,9 +562,12 @@ impl<'o, R: Renderer> Worker<'o, R> {
             Some(index) => index + 1,
             None => event.position.offset + u64::from(event.header.event_size),
         };
+        let is_mariadb = event.log.lengths.family() == ServerFamily::Mariadb;
         let mut number = 0;
         while let Some(row) = decoded.next_row().map_err(unreadable)? {
+            let is_unsure = is_mariadb && may_give_defaults(table, operation, &row);
             let choice = match is_chosen {
+                true if is_unsure && self.selection.condition.is_some() => unsure_choice(self.renderer)?,
                 true => choice_of(self.selection, self.renderer, table, &row)?,
                 false => RowChoice::Left,
             };
@@ -566,8 +595,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
                     text.clear();
                     Ok(())
                 };
-                let rendering =
-                    self.renderer.render_in_parts(table, operation, &row, &mut self.text, &mut pass_on)?;
+                let rendering = match is_unsure {
+                    true => self.renderer.render_unsure(table, &row, None, &mut self.text),
+                    false => {
+                        let text = &mut self.text;
+                        self.renderer.render_in_parts(table, operation, &row, text, &mut pass_on)?
+                    }
+                };
                 if let RowRendering::Lacking(_) = rendering {
                     BatchRecord::Lacking.put(records)?;
                 }
@@ -611,6 +645,14 @@ fn choice_of<R: Renderer>(
             Ok(RowChoice::Undecided(error.to_string()))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The choice of an update by a condition, if it isn't known what columns have after it.
+fn unsure_choice<R: Renderer>(renderer: &R) -> Result<RowChoice, Error> {
+    match renderer.defers_conditions() {
+        true => Ok(RowChoice::Undecided(UNSURE.to_owned())),
+        false => Err(Error::Refused(UNSURE.to_owned())),
     }
 }
 

@@ -22,8 +22,8 @@ use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
-    StatementWords, TransactionEnding, read_log,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, RebuiltColumns, Renderer, RowRendering,
+    Search, StatementAt, StatementWords, TransactionEnding, UNSURE, read_log,
 };
 use crate::record::{KeyRecord, KeyState, RecordFields, RowAt, put_no_key, put_sized};
 use crate::sql::literal::{column_charset, push_stored};
@@ -428,6 +428,17 @@ struct AsLeft<'o> {
 }
 
 impl Renderer for AsLeft<'_> {
+    fn render_unsure(
+        &self,
+        _: &WrittenTable,
+        _: &Row<'_, '_>,
+        _: Option<&RebuiltColumns<'_>>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
+        put_no_key(out, &format!("update of a row: {UNSURE}"));
+        RowRendering::Text(0)
+    }
+
     fn render(
         &self,
         table: &WrittenTable,

@@ -81,6 +81,8 @@ pub(crate) enum BatchRecord<'b> {
     StatementEnd,
     /// Whether the row after it is chosen can't be told by its own images, and why.
     Undecided(&'b [u8]),
+    /// The statement of the rows after it, as MariaDB notes it; empty after its last rows.
+    Annotation(&'b [u8]),
 }
 
 /// A table, by database and name.
@@ -224,6 +226,7 @@ impl BatchRecord<'_> {
             }
             BatchRecord::StatementEnd => put(spool, 21, &[]),
             BatchRecord::Undecided(why) => put(spool, 22, &[why]),
+            BatchRecord::Annotation(statement) => put(spool, 23, &[statement]),
         }
     }
 }
@@ -275,6 +278,7 @@ impl<'b> BatchRecord<'b> {
             }
             21 => BatchRecord::StatementEnd,
             22 => BatchRecord::Undecided(content),
+            23 => BatchRecord::Annotation(content),
             _ => return Err(broken()),
         })
     }

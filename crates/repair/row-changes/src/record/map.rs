@@ -36,10 +36,14 @@ pub(crate) fn map_of_kept(kept: &[u8]) -> Result<TableMapEvent<'_>> {
 
 /// The table of a map that was kept.
 pub(crate) fn schema_of_kept(kept: &[u8]) -> Result<TableSchema> {
-    let family = match kept.first() {
+    TableSchema::new(&map_of_kept(kept)?, family_of_kept(kept))
+}
+
+/// The family of the server that wrote the map.
+pub(crate) fn family_of_kept(kept: &[u8]) -> ServerFamily {
+    match kept.first() {
         Some(&FAMILY_MYSQL) => ServerFamily::Mysql,
         Some(1) => ServerFamily::Mariadb,
         _ => ServerFamily::Unknown,
-    };
-    TableSchema::new(&map_of_kept(kept)?, family)
+    }
 }

@@ -41,7 +41,7 @@ pub(crate) use folded::{
 };
 pub(crate) use frame::{RecordReader, put};
 pub(crate) use logged::{LoggedChange, LoggedImages};
-pub(crate) use map::{TABLE_MAP_POST_HEADER_LENGTH, kept_map, map_of_kept, schema_of_kept};
+pub(crate) use map::{TABLE_MAP_POST_HEADER_LENGTH, family_of_kept, kept_map, map_of_kept, schema_of_kept};
 pub(crate) use script::{ScriptReader, ScriptRecord, ScriptRow};
 pub(crate) use shown::ShownRow;
 pub(crate) use statement::ScriptChange;

@@ -560,6 +560,10 @@ impl ChoiceListener for ScriptCollector<'_> {
         }
     }
 
+    fn annotation(&mut self, statement: &[u8]) {
+        self.images.iter_mut().for_each(|images| images.annotation(statement));
+    }
+
     fn keys_below(&mut self) {
         if let Some(images) = &mut self.images {
             images.keys_below();

@@ -40,8 +40,8 @@ use crate::digest::Digests;
 use crate::images::ImageRebuilder;
 use crate::log::images::push_images;
 use crate::pass::{
-    CarryingKeys, Error, FollowedTables, Follower, HistoryUse, Renderer, RowRendering, Search, digests_of,
-    lacks_columns, read_log,
+    CarryingKeys, Error, FollowedTables, Follower, HistoryUse, RebuiltColumns, Renderer, RowRendering,
+    Search, UNSURE, digests_of, lacks_columns, read_log,
 };
 use crate::record::{LoggedChange, RowFlags};
 use crate::sql::literal::push_equal;
@@ -562,11 +562,7 @@ impl Renderer for Rows {
             }
             RowOutcome::Missing(why) => {
                 out.truncate(start);
-                push(
-                    out,
-                    format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()),
-                );
-                push_row(out, table, row);
+                push_missing(out, table, (operation, row), &why);
                 // Without its columns' names a row can't be written anyway, nor can one of a table that doesn't fit.
                 let may_be_rebuilt =
                     table.unfit.is_none() && (table.has_names || self.form == ScriptForm::Log);
@@ -576,6 +572,18 @@ impl Renderer for Rows {
                 }
             }
         }
+    }
+
+    fn render_unsure(
+        &self,
+        table: &WrittenTable,
+        row: &Row<'_, '_>,
+        columns: Option<&RebuiltColumns<'_>>,
+        out: &mut Vec<u8>,
+    ) -> RowRendering {
+        let why = columns.map_or(UNSURE, |columns| columns.why);
+        push_missing(out, table, (Operation::Update, row), why);
+        RowRendering::Lacking(RowFlags::MISSING)
     }
 
     fn counts_others(&self) -> bool {
@@ -606,6 +614,17 @@ impl Renderer for Rows {
     fn needs_table_maps(&self) -> bool {
         self.form == ScriptForm::Log
     }
+}
+
+/// Says of a row why it can't be written.
+fn push_missing(
+    out: &mut Vec<u8>,
+    table: &WrittenTable,
+    (operation, row): (Operation, &Row<'_, '_>),
+    why: &str,
+) {
+    push(out, format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()));
+    push_row(out, table, row);
 }
 
 fn push_name(out: &mut Vec<u8>, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) {
