@@ -1,4 +1,4 @@
-//! Row changes of one table as a stream of Arrow's, by its C stream interface, which pyarrow, pandas, Polars and DuckDB
+//! Row changes of one table, or of all, as a stream of Arrow's, by its C stream interface, which pyarrow, pandas, Polars and DuckDB
 //! take without a copy. Names and types of the columns are those of `binlogz sql`.
 
 use std::collections::HashMap;
@@ -6,12 +6,10 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::builder::{StringBuilder, TimestampMicrosecondBuilder, UInt32Builder, UInt64Builder};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray};
-use arrow_buffer::NullBuffer;
-use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
-use binlogz_arrow::{ChangeSide, ImageColumn, TableFields, column_place, is_same_column, moment};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Fields, SchemaRef};
+use binlogz_arrow::{TableFields, column_place, is_same_column, merged};
 use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{RowDecoder, TableSchema};
 use binlogz_binlog::{Error as BinlogError, EventType};
@@ -19,12 +17,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::change_frame::ChangeFrame;
+use crate::columns::{ChangeColumns, KnownTable};
 use crate::definitions::{self, DefinedName};
-use crate::feed::{BUG, Feed, FeedTrouble, NextBatch};
+use crate::feed::{Feed, FeedTrouble, NextBatch, told};
 use crate::gather::{EventContent, GatheredEvent, GtidContent, RowsContent};
 use crate::interrupt::{InterruptFlag, LOOK_PERIOD, interruptible};
+use crate::parts::{AskedPart, LogPart};
+use crate::selection::AskedConditions;
+use crate::spark_types::{fields_of, spark_name, takes};
 use crate::stream::Stream;
 use crate::table::column_name;
+use crate::transactions::{TransactionBatches, WITHOUT_GTID};
 
 /// A batch is passed on when it has this many rows,
 const ROWS_MAX: usize = 8192;
@@ -33,7 +37,7 @@ const BYTES_MAX: usize = 4 << 20;
 
 /// The row changes of a table. They can be taken once.
 #[pyclass(frozen, module = "binlogz")]
-pub(crate) struct ArrowRows(Mutex<Option<Batches>>);
+pub(crate) struct ArrowRows(Mutex<Option<Box<dyn RecordBatchReader + Send>>>);
 
 /// The rest of a stream, as the row changes of a table. It waits for the first of them if a server sends the stream.
 #[pyfunction]
@@ -48,11 +52,87 @@ pub(crate) fn arrow_rows(
     let name = DefinedName { database, table };
     let opened = interruptible(py, move |interrupted| Batches::open(feed, &paths, name, interrupted))?
         .map_err(PyValueError::new_err)?;
-    Ok(ArrowRows(Mutex::new(Some(opened))))
+    Ok(ArrowRows::of(opened))
+}
+
+/// The rest of a stream, as the row changes of a table with these columns, by their names and Spark's of their types; without `columns`,
+/// of all tables. `has_others`: columns that it has besides are left out; otherwise one is an error. `needs_gtids`: a transaction without one
+/// is an error.
+#[pyfunction]
+pub(crate) fn arrow_stream(
+    stream: &Stream,
+    table: Option<(String, String)>,
+    columns: Vec<(String, String)>,
+    has_others: bool,
+    needs_gtids: bool,
+) -> PyResult<ArrowRows> {
+    let (feed, _) =
+        stream.taken().ok_or_else(|| PyValueError::new_err("the log was closed, or read before"))?;
+    let wanted = wanted_table(table, &columns, has_others)?;
+    Ok(ArrowRows::of(Batches::of_fields(feed, wanted, needs_gtids)))
+}
+
+/// Parts of logs, as the row changes of a table or, without `columns`, of all; or as transactions.
+#[pyfunction]
+pub(crate) fn arrow_parts(
+    parts: Vec<AskedPart>,
+    are_transactions: bool,
+    table: Option<(String, String)>,
+    columns: Vec<(String, String)>,
+    has_others: bool,
+    conditions: AskedConditions,
+) -> PyResult<ArrowRows> {
+    let parts = parts.into_iter().map(LogPart::asked).collect();
+    let selection = conditions.transactions()?;
+    let needs_gtids = selection.only.is_some();
+    let is_ordered = conditions.is_ordered;
+    let blocks = conditions.blocks(!are_transactions)?;
+    if are_transactions {
+        return Ok(ArrowRows::of(TransactionBatches::of_parts(parts, blocks, selection)));
+    }
+    let wanted = wanted_table(table, &columns, has_others)?;
+    let feed = Arc::new(Feed::of_parts(parts, Some(blocks), selection, is_ordered));
+    Ok(ArrowRows::of(Batches::of_fields(feed, wanted, needs_gtids)))
+}
+
+/// The table whose rows are asked for.
+struct WantedTable {
+    name: DefinedName,
+    /// The fields of its images.
+    fields: Fields,
+    /// Columns that it has besides are left out.
+    has_others: bool,
+}
+
+/// The table of this name; `None`: all.
+fn wanted_table(
+    name: Option<(String, String)>,
+    columns: &[(String, String)],
+    has_others: bool,
+) -> PyResult<Option<WantedTable>> {
+    let Some((database, table)) = name else { return Ok(None) };
+    let fields = fields_of(columns).map_err(PyValueError::new_err)?;
+    Ok(Some(WantedTable { name: DefinedName { database, table }, fields, has_others }))
+}
+
+impl ArrowRows {
+    fn of(batches: impl RecordBatchReader + Send + 'static) -> Self {
+        ArrowRows(Mutex::new(Some(Box::new(batches))))
+    }
 }
 
 #[pymethods]
 impl ArrowRows {
+    /// The columns of the table, by their names, with Spark's names of their types; none of all tables.
+    fn spark_columns(&self) -> PyResult<Vec<(String, String)>> {
+        let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let schema = batches.as_ref().map(|batches| batches.schema());
+        let schema = schema.ok_or_else(|| PyValueError::new_err("the row changes were taken before"))?;
+        let after = schema.column_with_name("after").map(|(_, field)| field.data_type());
+        let Some(DataType::Struct(fields)) = after else { return Ok(Vec::new()) };
+        Ok(fields.iter().map(|field| (field.name().clone(), spark_name(field.data_type()))).collect())
+    }
+
     /// The stream, as a capsule. Its schema is the one that there is, whatever is asked for.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
@@ -63,132 +143,30 @@ impl ArrowRows {
         drop(requested_schema);
         let batches = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let batches = batches.ok_or_else(|| PyValueError::new_err("the row changes were taken before"))?;
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
-    }
-}
-
-/// The transaction around rows, as its GTID event tells it.
-#[derive(Default)]
-struct Frame {
-    gtid: Option<String>,
-    position: Option<u64>,
-    committed_at: Option<i64>,
-    applied_at: Option<i64>,
-}
-
-impl Frame {
-    fn new(gtid: GtidContent, position: u64) -> Self {
-        // 0 is unknown: a server before 8.0.1 committed it first.
-        let micros = |time: Option<u64>| i64::try_from(time?).ok().filter(|time| *time > 0);
-        Frame {
-            gtid: gtid.gtid,
-            position: Some(position),
-            committed_at: micros(gtid.original),
-            applied_at: micros(gtid.immediate),
-        }
-    }
-}
-
-/// Columns that are being built.
-struct Columns {
-    log: StringBuilder,
-    position: UInt64Builder,
-    gtid: StringBuilder,
-    committed_at: TimestampMicrosecondBuilder,
-    applied_at: TimestampMicrosecondBuilder,
-    logged_at: TimestampMicrosecondBuilder,
-    server_id: UInt32Builder,
-    offset: UInt64Builder,
-    row: UInt64Builder,
-    operation: StringBuilder,
-    before: ImageColumn,
-    after: ImageColumn,
-}
-
-impl Columns {
-    fn new(fields: &Fields) -> Self {
-        let moments = || TimestampMicrosecondBuilder::new().with_data_type(moment());
-        Columns {
-            log: StringBuilder::new(),
-            position: UInt64Builder::new(),
-            gtid: StringBuilder::new(),
-            committed_at: moments(),
-            applied_at: moments(),
-            logged_at: moments(),
-            server_id: UInt32Builder::new(),
-            offset: UInt64Builder::new(),
-            row: UInt64Builder::new(),
-            operation: StringBuilder::new(),
-            before: ImageColumn::new(fields),
-            after: ImageColumn::new(fields),
-        }
-    }
-
-    fn schema(fields: &Fields) -> Schema {
-        let image = || DataType::Struct(fields.clone());
-        let columns = [
-            ("log", DataType::Utf8),
-            ("position", DataType::UInt64),
-            ("gtid", DataType::Utf8),
-            ("committed_at", moment()),
-            ("applied_at", moment()),
-            ("logged_at", moment()),
-            ("server_id", DataType::UInt32),
-            ("offset", DataType::UInt64),
-            ("row", DataType::UInt64),
-            ("operation", DataType::Utf8),
-            ("before", image()),
-            ("after", image()),
-        ];
-        Schema::new(columns.map(|(name, kind)| Field::new(name, kind, true)).to_vec())
-    }
-
-    /// The first rows. There may be parts of others after them, of an event that can't be read.
-    fn finish(&mut self, fields: &Fields, rows: usize) -> Result<Vec<ArrayRef>, ArrowError> {
-        let whole: [ArrayRef; 10] = [
-            Arc::new(self.log.finish()),
-            Arc::new(self.position.finish()),
-            Arc::new(self.gtid.finish()),
-            Arc::new(self.committed_at.finish()),
-            Arc::new(self.applied_at.finish()),
-            Arc::new(self.logged_at.finish()),
-            Arc::new(self.server_id.finish()),
-            Arc::new(self.offset.finish()),
-            Arc::new(self.row.finish()),
-            Arc::new(self.operation.finish()),
-        ];
-        let mut columns: Vec<_> = whole.iter().map(|column| column.slice(0, rows)).collect();
-        for image in [&mut self.before, &mut self.after] {
-            let values = image.values.iter_mut().map(|values| values.finish().slice(0, rows)).collect();
-            let is_there: NullBuffer = std::mem::take(&mut image.is_there).into_iter().take(rows).collect();
-            columns.push(Arc::new(StructArray::try_new(fields.clone(), values, Some(is_there))?));
-        }
-        Ok(columns)
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), c"arrow_array_stream")
     }
 }
 
 /// Makes batches of the events of a feed.
 struct Batches {
     feed: Arc<Feed>,
-    name: DefinedName,
+    /// `None`: all tables.
+    wanted: Option<WantedTable>,
+    /// A transaction without a GTID is an error.
+    needs_gtids: bool,
     schema: SchemaRef,
-    fields: Fields,
-    columns: Columns,
+    columns: ChangeColumns,
     rows: usize,
     bytes: usize,
-    frame: Frame,
+    frame: ChangeFrame,
     decoder: RowDecoder,
-    scratch: Vec<u8>,
     /// Tables by the addresses of their definitions, which are held.
-    places: HashMap<usize, (Arc<TableSchema>, ColumnPlaces)>,
+    known: HashMap<usize, (Arc<TableSchema>, KnownTable)>,
     /// Events of the feed's last batch.
     waiting: std::vec::IntoIter<GatheredEvent>,
     /// The end of the feed, and why.
     end: Option<Option<ArrowError>>,
 }
-
-/// Where a definition has each of the columns, if it does; `None`: it is another table's.
-type ColumnPlaces = Option<Vec<Option<usize>>>;
 
 /// Definitions that are remembered.
 const TABLES_MAX: usize = 1024;
@@ -215,7 +193,7 @@ impl Batches {
                     interrupted.check().map_err(|error| error.to_string())?;
                     match feed.next(LOOK_PERIOD) {
                         NextBatch::Batch(Ok(_)) | NextBatch::NotYet => {}
-                        NextBatch::Batch(Err(trouble)) => break failed(trouble),
+                        NextBatch::Batch(Err(trouble)) => break told(trouble),
                         NextBatch::End => {
                             let DefinedName { database, table } = &name;
                             return Err(format!("the logs have no row change of {database}.{table}"));
@@ -225,33 +203,44 @@ impl Batches {
             };
             return Err(why.to_string());
         }
-        let fields = fields.fields();
-        Ok(Batches {
-            schema: Arc::new(Columns::schema(&fields)),
-            columns: Columns::new(&fields),
-            fields,
+        let waiting = events.into_iter();
+        let wanted = WantedTable { name, fields: fields.fields(), has_others: false };
+        Ok(Batches { waiting, end, ..Self::of_fields(feed, Some(wanted), false) })
+    }
+
+    /// Of a table whose columns are known.
+    fn of_fields(feed: Arc<Feed>, wanted: Option<WantedTable>, needs_gtids: bool) -> Self {
+        let fields = wanted.as_ref().map(|wanted| &wanted.fields);
+        Batches {
+            schema: Arc::new(ChangeColumns::schema(fields)),
+            columns: ChangeColumns::new(fields),
             feed,
-            name,
+            wanted,
+            needs_gtids,
             rows: 0,
             bytes: 0,
-            frame: Frame::default(),
+            frame: ChangeFrame::default(),
             decoder: RowDecoder::new(),
-            scratch: Vec::new(),
-            places: HashMap::new(),
-            waiting: events.into_iter(),
-            end,
-        })
+            known: HashMap::new(),
+            waiting: Vec::new().into_iter(),
+            end: None,
+        }
     }
 
     /// Takes an event of the feed.
     fn take(&mut self, event: GatheredEvent) -> Result<(), ArrowError> {
         match event.content {
-            EventContent::Gtid(gtid) => self.frame = Frame::new(*gtid, event.offset),
+            EventContent::Gtid(gtid) => {
+                let GtidContent { gtid, original, immediate, .. } = *gtid;
+                self.frame = ChangeFrame::new(gtid, event.offset, original, immediate);
+            }
             EventContent::Rows(ref rows) => {
                 let rows = rows.clone();
                 self.take_rows(&event, &rows)?;
             }
-            _ if event.header.event_type == EventType::FORMAT_DESCRIPTION => self.frame = Frame::default(),
+            _ if event.header.event_type == EventType::FORMAT_DESCRIPTION => {
+                self.frame = ChangeFrame::default()
+            }
             _ => {}
         }
         Ok(())
@@ -259,22 +248,27 @@ impl Batches {
 
     fn take_rows(&mut self, event: &GatheredEvent, content: &RowsContent) -> Result<(), ArrowError> {
         let address = Arc::as_ptr(&content.schema) as usize;
-        if !self.places.contains_key(&address) {
-            if self.places.len() == TABLES_MAX {
-                self.places.clear();
+        if !self.known.contains_key(&address) {
+            if self.known.len() == TABLES_MAX {
+                self.known.clear();
             }
-            let places = self.places_in(event, &content.schema)?;
-            self.places.insert(address, (Arc::clone(&content.schema), places));
+            let known = self.known_table(event, &content.schema)?;
+            self.known.insert(address, (Arc::clone(&content.schema), known));
         }
-        let Some((_, Some(places))) = self.places.get(&address) else { return Ok(()) };
+        let Some((_, table)) = self.known.get(&address) else { return Ok(()) };
+        if matches!(table, KnownTable::Other) {
+            return Ok(());
+        }
+        if self.needs_gtids && self.frame.gtid.is_none() {
+            let what = format!("{} at {}: a transaction {WITHOUT_GTID}", event.log, event.offset);
+            return Err(ArrowError::ParseError(what));
+        }
         let before = self.rows;
+        let columns = &mut self.columns;
+        let rows = &mut self.rows;
         let done = decode(&mut self.decoder, content, |row, number, word| {
-            let columns = &mut self.columns;
-            columns.before.push(&ChangeSide { row, is_after: false }, places, &mut self.scratch)?;
-            columns.after.push(&ChangeSide { row, is_after: true }, places, &mut self.scratch)?;
-            columns.row.append_value(number);
-            columns.operation.append_value(word);
-            self.rows += 1;
+            columns.push_row(table, row, number, word)?;
+            *rows += 1;
             Ok(())
         });
         if let Err(error) = done {
@@ -283,51 +277,42 @@ impl Batches {
             let error = error.at(event.offset, Some(event.header.event_type));
             return Err(ArrowError::ParseError(format!("{} {error}", event.log)));
         }
-        // The same for all rows of the event.
-        for _ in before..self.rows {
-            let columns = &mut self.columns;
-            let frame = &self.frame;
-            columns.log.append_value(&event.log);
-            columns.position.append_option(frame.position);
-            columns.gtid.append_option(frame.gtid.as_deref());
-            columns.committed_at.append_option(frame.committed_at);
-            columns.applied_at.append_option(frame.applied_at);
-            let logged_at = i64::from(event.header.timestamp) * 1_000_000;
-            columns.logged_at.append_option((logged_at > 0).then_some(logged_at));
-            columns.server_id.append_value(event.header.server_id);
-            columns.offset.append_value(event.offset);
-        }
+        self.columns.push_event(event, &self.frame, self.rows - before);
         self.bytes += content.body.len();
         Ok(())
     }
 
-    /// Where a table has the columns of the stream; `None`: it is another table.
-    fn places_in(&self, event: &GatheredEvent, schema: &TableSchema) -> Result<ColumnPlaces, ArrowError> {
-        if !self.name.is_of(schema) {
-            return Ok(None);
-        }
+    /// What a definition says of the rows that are asked for.
+    fn known_table(&self, event: &GatheredEvent, schema: &TableSchema) -> Result<KnownTable, ArrowError> {
         let columns = schema.columns().iter().enumerate();
         let names: Vec<_> = columns.map(|(index, column)| column_name(index, column)).collect();
+        let Some(WantedTable { name, fields, has_others }) = &self.wanted else {
+            let [database, table] =
+                [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name).into_owned());
+            return Ok(KnownTable::Names { database, table, columns: names });
+        };
+        if !name.is_of(schema) {
+            return Ok(KnownTable::Other);
+        }
         // Definitions of logs that were read before are all known; a server's are not.
         for (name, column) in names.iter().zip(schema.columns()) {
-            let mut known = TableFields::default();
-            let Some(field) = self.fields.iter().find(|field| is_same_column(field.name(), name)) else {
-                return Err(self.changed(event, name));
-            };
-            known.add(name.clone(), field.data_type().clone());
-            known.add(name.clone(), binlogz_arrow::of(column));
-            if known.fields().iter().any(|merged| merged.data_type() != field.data_type()) {
+            let field = fields.iter().find(|field| is_same_column(field.name(), name));
+            let kind = binlogz_arrow::of(column);
+            let is_known = field.map_or(*has_others, |field| {
+                merged(field.data_type(), &kind) == *field.data_type() || takes(field.data_type(), &kind)
+            });
+            if !is_known {
                 return Err(self.changed(event, name));
             }
         }
-        Ok(Some(self.fields.iter().map(|field| column_place(&names, field.name())).collect()))
+        Ok(KnownTable::Places(fields.iter().map(|field| column_place(&names, field.name())).collect()))
     }
 
     fn changed(&self, event: &GatheredEvent, column: &str) -> ArrowError {
-        let DefinedName { database, table } = &self.name;
+        let table = self.wanted.as_ref().map_or_else(String::new, |wanted| wanted.name.to_string());
         let gtid = self.frame.gtid.as_deref().unwrap_or("an anonymous transaction");
         ArrowError::SchemaError(format!(
-            "{} at {}: column {column} of {database}.{table} is another one from {gtid} on; begin anew there",
+            "{} at {}: column {column} of {table} is another one from {gtid} on; begin anew there",
             event.log, event.offset
         ))
     }
@@ -339,7 +324,7 @@ impl Batches {
         if rows == 0 {
             return None;
         }
-        let arrays = self.columns.finish(&self.fields, rows);
+        let arrays = self.columns.finish(rows);
         Some(arrays.and_then(|arrays| RecordBatch::try_new(Arc::clone(&self.schema), arrays)))
     }
 
@@ -358,7 +343,7 @@ impl Iterator for Batches {
         catch_unwind(AssertUnwindSafe(|| self.next_batch())).unwrap_or_else(|_| {
             self.end = Some(None);
             self.rows = 0;
-            Some(Err(failed(FeedTrouble::Bug)))
+            Some(Err(told(FeedTrouble::Bug)))
         })
     }
 }
@@ -380,7 +365,7 @@ impl Batches {
             }
             match self.feed.next(LOOK_PERIOD) {
                 NextBatch::Batch(Ok(events)) => self.waiting = events.into_iter(),
-                NextBatch::Batch(Err(trouble)) => self.fail(failed(trouble)),
+                NextBatch::Batch(Err(trouble)) => self.fail(told(trouble)),
                 NextBatch::End => self.end = Some(None),
                 NextBatch::NotYet => match Python::try_attach(|py| py.check_signals()) {
                     Some(Ok(())) if self.rows == 0 => {}
@@ -445,7 +430,7 @@ fn first_definition(
                 }
                 events.extend(batch);
             }
-            NextBatch::Batch(Err(trouble)) => *end = Some(Some(failed(trouble))),
+            NextBatch::Batch(Err(trouble)) => *end = Some(Some(told(trouble))),
             NextBatch::End => *end = Some(None),
             NextBatch::NotYet => {
                 if let Err(error) = interrupted.check() {
@@ -455,14 +440,4 @@ fn first_definition(
         }
     }
     fields
-}
-
-fn failed(trouble: FeedTrouble) -> ArrowError {
-    match trouble {
-        FeedTrouble::Bad(error) | FeedTrouble::Unread(error) => ArrowError::ParseError(error),
-        FeedTrouble::Broken(error) | FeedTrouble::Lost(error) => {
-            ArrowError::IoError(error.clone(), io::Error::other(error))
-        }
-        FeedTrouble::Bug => ArrowError::ExternalError(BUG.into()),
-    }
 }

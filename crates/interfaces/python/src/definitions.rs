@@ -12,9 +12,12 @@ use binlogz_binlog::EventHeader;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
+use pyo3::prelude::*;
 
-use crate::interrupt::InterruptFlag;
+use crate::broken;
+use crate::interrupt::{InterruptFlag, interruptible};
 use crate::known_tables::{self, TablesByPlace};
+use crate::spark_types::spark_name;
 use crate::table::column_name;
 
 /// The name of a table.
@@ -22,6 +25,12 @@ use crate::table::column_name;
 pub(crate) struct DefinedName {
     pub(crate) database: String,
     pub(crate) table: String,
+}
+
+impl std::fmt::Display for DefinedName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.database, self.table)
+    }
 }
 
 impl DefinedName {
@@ -45,6 +54,23 @@ pub(crate) fn add(fields: &mut TableFields, schema: &TableSchema) {
 pub(crate) fn can_be_read_twice(paths: &[PathBuf]) -> bool {
     let is_file = |path: &Path| path.metadata().is_ok_and(|data| data.is_file());
     paths.iter().all(|path| is_file(path) || input::find(path).is_ok_and(|found| found.is_some()))
+}
+
+/// The columns of a table as the statements of all these logs tell them, by their names, with Spark's names of their types.
+#[pyfunction]
+pub(crate) fn told_columns(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    database: String,
+    table: String,
+) -> PyResult<Vec<(String, String)>> {
+    let name = DefinedName { database, table };
+    let told = interruptible(py, move |interrupted| {
+        let expanded = input::expand(paths).map_err(|error| error.to_string())?;
+        Ok::<_, String>(of_table(&expanded, &name, interrupted).fields())
+    })?;
+    let fields = told.map_err(broken)?;
+    Ok(fields.iter().map(|field| (field.name().clone(), spark_name(field.data_type()))).collect())
 }
 
 /// The columns of a table in these logs. It ends where a log can't be read: reading the rows says why.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use arrow_schema::ArrowError;
 use binlogz_archive::input;
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{FormatDescription, PostHeaderLengths};
@@ -20,6 +21,8 @@ use binlogz_source::wire::session::DumpStart;
 use binlogz_source::{ConnectOptions, DumpOptions, Error as SourceError, HangUp, RemoteEvent, RemoteLog};
 
 use crate::gather::{EventGatherer, GatheredEvent, InPayload};
+use crate::parts::LogPart;
+use crate::selection::{BlockSelection, GtidSelection};
 
 /// Batches that wait.
 const BATCHES_WAITING: usize = 2;
@@ -67,14 +70,29 @@ pub(crate) enum NextBatch {
 impl Feed {
     /// The events of logs, one after the other.
     pub(crate) fn of_logs(paths: Vec<PathBuf>, left_out: GtidSet) -> Self {
+        let parts = paths.into_iter().map(LogPart::whole).collect();
+        Self::of_parts(parts, None, GtidSelection::without(left_out), true)
+    }
+
+    /// The events of parts of logs, one after the other. `is_ordered`: statements of all logs are among them.
+    pub(crate) fn of_parts(
+        parts: Vec<LogPart>,
+        blocks: Option<BlockSelection>,
+        selection: GtidSelection,
+        is_ordered: bool,
+    ) -> Self {
         let (sender, batches) = sync_channel(BATCHES_WAITING);
         fill(sender.clone(), move || {
-            let mut gatherer = gatherer(left_out, &sender);
+            let mut gatherer = gatherer(selection, &sender);
+            if !is_ordered {
+                gatherer = gatherer.with_gaps();
+            }
             let mut lacking = Vec::new();
-            for path in &paths {
-                let read = read_log(path, &mut gatherer);
+            for part in &parts {
+                gatherer.take_offsets(part.offsets.clone());
+                let read = read_part(part, blocks.as_ref(), &mut gatherer);
                 let unread = std::mem::take(&mut gatherer.lacking);
-                lacking.extend(unread.iter().map(|unread| format!("{} {unread}", path.display())));
+                lacking.extend(unread.iter().map(|unread| format!("{} {unread}", part.path.display())));
                 if gatherer.is_over {
                     return;
                 }
@@ -104,6 +122,7 @@ impl Feed {
         options: &ConnectOptions,
         dump: DumpOptions,
         unread: Vec<EventType>,
+        selection: GtidSelection,
     ) -> binlogz_source::Result<Self> {
         let leaves_out = matches!(&dump.start, DumpStart::GtidSet { gtid_set, .. } if !gtid_set.is_empty());
         let mut remote = RemoteLog::open(options, dump)?;
@@ -111,7 +130,7 @@ impl Feed {
         let server = options.server();
         let (sender, batches) = sync_channel(BATCHES_WAITING);
         fill(sender.clone(), move || {
-            let mut gatherer = gatherer(GtidSet::default(), &sender).without(unread);
+            let mut gatherer = gatherer(selection, &sender).without(unread);
             if leaves_out {
                 gatherer = gatherer.with_gaps();
             }
@@ -173,9 +192,9 @@ fn fill(sender: SyncSender<Batch>, work: impl FnOnce() + Send + 'static) {
     });
 }
 
-fn gatherer(left_out: GtidSet, sender: &SyncSender<Batch>) -> EventGatherer<'static> {
+fn gatherer(selection: GtidSelection, sender: &SyncSender<Batch>) -> EventGatherer<'static> {
     let sender = sender.clone();
-    EventGatherer::new(left_out, Box::new(move |batch| sender.send(Ok(batch)).is_ok()))
+    EventGatherer::new(selection, Box::new(move |batch| sender.send(Ok(batch)).is_ok()))
 }
 
 /// The logs that these paths name: files, archives, logs in archives.
@@ -191,22 +210,40 @@ pub(crate) fn open(path: &Path) -> std::io::Result<Input> {
     }
 }
 
-fn read_log(path: &Path, gatherer: &mut EventGatherer<'_>) -> Result<(), FeedTrouble> {
-    let shown = path.display();
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+fn read_part(
+    part: &LogPart,
+    blocks: Option<&BlockSelection>,
+    gatherer: &mut EventGatherer<'_>,
+) -> Result<(), FeedTrouble> {
+    let shown = part.path.display();
+    let name = part.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     gatherer.begin_log(&name);
-    let input = open(path).map_err(|error| FeedTrouble::Broken(format!("{shown}: {error}")))?;
+    let input = part.open(blocks).map_err(|error| FeedTrouble::Broken(format!("{shown}: {error}")))?;
     let walked = walk(input, gatherer);
     gatherer.payload_end();
     if let Some(error) = gatherer.failed.take() {
         return Err(FeedTrouble::Bad(format!("{shown} {error}")));
     }
-    match walked {
-        Ok(_) => Ok(()),
-        Err(FlowError::Input(error) | FlowError::Output(error)) => {
-            Err(FeedTrouble::Bad(in_log(&shown, &error)))
+    walked.map(drop).map_err(|error| log_trouble(&part.path, error))
+}
+
+/// The error of a log.
+pub(crate) fn log_trouble(path: &Path, error: FlowError) -> FeedTrouble {
+    let shown = path.display();
+    match error {
+        FlowError::Input(error) | FlowError::Output(error) => FeedTrouble::Bad(in_log(&shown, &error)),
+        error => FeedTrouble::Bad(format!("{shown}: {error}")),
+    }
+}
+
+/// Trouble as Arrow's readers are told of it.
+pub(crate) fn told(trouble: FeedTrouble) -> ArrowError {
+    match trouble {
+        FeedTrouble::Bad(error) | FeedTrouble::Unread(error) => ArrowError::ParseError(error),
+        FeedTrouble::Broken(error) | FeedTrouble::Lost(error) => {
+            ArrowError::IoError(error.clone(), std::io::Error::other(error))
         }
-        Err(error) => Err(FeedTrouble::Bad(format!("{shown}: {error}"))),
+        FeedTrouble::Bug => ArrowError::ExternalError(BUG.into()),
     }
 }
 

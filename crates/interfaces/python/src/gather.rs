@@ -4,14 +4,13 @@
 //! `end_log_pos` of an event inside a payload is no place in the log. A reader that begins again there would lose the rest of
 //! the transaction. So such an event gets the payload's beginning as its position, and the last one the payload's end.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
     AnyGtidEvent, CompressedEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, TableId,
     TableMapEvent, TransactionPayloadHeader,
 };
-use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::{TableSchema, TableSchemas};
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, EventVisitor, StoredChecksum};
 use binlogz_flow::events::{EventPosition, UnreadChanges};
@@ -19,6 +18,7 @@ use binlogz_flow::{EventSpan, LogStart, Walker};
 use binlogz_payload::Error as PayloadError;
 
 use crate::known_tables::TablesByPlace;
+use crate::selection::GtidSelection;
 
 /// A batch is passed on when it has this many bytes,
 const BATCH_BYTES: usize = 512 << 10;
@@ -109,8 +109,10 @@ pub(crate) struct EventGatherer<'a> {
     /// What is known of tables besides their maps.
     tables: TablesByPlace,
     statement_ended: bool,
-    /// Transactions that are left out.
-    left_out: GtidSet,
+    /// Transactions that are wanted.
+    selection: GtidSelection,
+    /// The bytes of the log in which the row events begin that are wanted; `None`: all.
+    offsets: Option<Range<u64>>,
     /// The transaction that the events are of is left out.
     is_leaving_out: bool,
     /// Types of events that nobody looks at.
@@ -132,7 +134,7 @@ pub(crate) struct EventGatherer<'a> {
 }
 
 impl<'a> EventGatherer<'a> {
-    pub(crate) fn new(left_out: GtidSet, pass: BatchTaker<'a>) -> Self {
+    pub(crate) fn new(selection: GtidSelection, pass: BatchTaker<'a>) -> Self {
         EventGatherer {
             pass,
             batch: Vec::new(),
@@ -143,7 +145,8 @@ impl<'a> EventGatherer<'a> {
             schemas: TableSchemas::new(),
             tables: TablesByPlace::default(),
             statement_ended: false,
-            left_out,
+            selection,
+            offsets: None,
             is_leaving_out: false,
             unread: Vec::new(),
             passed: None,
@@ -165,6 +168,11 @@ impl<'a> EventGatherer<'a> {
     /// Of transactions that the server leaves out: statements may be among them.
     pub(crate) fn with_gaps(self) -> Self {
         EventGatherer { tables: TablesByPlace::with_gaps(), ..self }
+    }
+
+    /// Only row events that begin in these bytes of the log are wanted; `None`: all.
+    pub(crate) fn take_offsets(&mut self, offsets: Option<Range<u64>>) {
+        self.offsets = offsets;
     }
 
     /// A log of this name begins. Two that follow one another may have the same.
@@ -284,7 +292,7 @@ impl<'a> EventGatherer<'a> {
         if event_type.is_gtid() {
             let decoded = AnyGtidEvent::decode(body, event_type)?;
             let gtid = decoded.as_ref().and_then(|event| event.gtid());
-            self.is_leaving_out = gtid.is_some_and(|gtid| self.left_out.contains(&gtid));
+            self.is_leaving_out = self.selection.leaves_out(gtid.as_ref());
             self.schemas.end_statement();
             self.unreadable.clear();
             if self.is_leaving_out {
@@ -347,6 +355,9 @@ impl<'a> EventGatherer<'a> {
             self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
             if self.unread.contains(&event_type) {
                 return Ok(Some(EventContent::Bytes(Vec::new())));
+            }
+            if self.offsets.as_ref().is_some_and(|offsets| !offsets.contains(&position.offset)) {
+                return Ok(None);
             }
             let body = Arc::from(body);
             return Ok(Some(EventContent::Rows(RowsContent {

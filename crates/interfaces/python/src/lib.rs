@@ -9,7 +9,13 @@
 //! rows    the rows of an event
 //! stream  batches as lists of Python tuples
 //! definitions  the columns of a table over all logs                             no interpreter
-//! arrow   row changes of a table as Arrow's C stream
+//! parts   parts of logs that several processes read             no interpreter
+//! selection    transactions and blocks that a reader of parts wants
+//! columns, change_frame   columns of row changes that are being built
+//! arrow   row changes as Arrow's C stream
+//! transactions   transactions as such a stream
+//! told_names   columns as table maps have them; statements that may name those
+//! spark_types  columns by Spark's names of their types
 //! jobs    stats, compress, expand; questions to servers
 //! interrupt  work that may take long, while Python looks for signals
 //! ```
@@ -22,16 +28,23 @@
 #![allow(unsafe_code)]
 
 mod arrow;
+mod change_frame;
+mod columns;
 mod definitions;
 mod feed;
 mod gather;
 mod interrupt;
 mod jobs;
 mod known_tables;
+mod parts;
 mod rows;
+mod selection;
+mod spark_types;
 mod stream;
 mod table;
 mod text;
+mod told_names;
+mod transactions;
 mod value;
 
 use pyo3::prelude::*;
@@ -40,15 +53,23 @@ use pyo3::prelude::*;
 #[pymodule(name = "_native")]
 mod native {
     #[pymodule_export]
-    use super::arrow::{ArrowRows, arrow_rows};
+    use super::arrow::{ArrowRows, arrow_parts, arrow_rows, arrow_stream};
+    #[pymodule_export]
+    use super::definitions::told_columns;
     #[pymodule_export]
     use super::jobs::{ask, compress, expand, stats};
     #[pymodule_export]
+    use super::parts::divide;
+    #[pymodule_export]
     use super::rows::{Change, PythonRows};
+    #[pymodule_export]
+    use super::selection::gtid_set;
     #[pymodule_export]
     use super::stream::{Stream, open_logs, open_server};
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::told_names::met_tables;
 }
 
 /// An error as Python's `ValueError` (bytes that can't be read, options) or `OSError`.

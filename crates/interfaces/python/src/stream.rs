@@ -19,6 +19,7 @@ use crate::feed::{BUG, Feed, FeedTrouble, NextBatch, expand};
 use crate::gather::{EventContent, GatheredEvent};
 use crate::interrupt::{LOOK_PERIOD, interruptible};
 use crate::rows::{PythonRows, is_of};
+use crate::selection::GtidSelection;
 use crate::table::Table;
 use crate::{bad, broken};
 
@@ -44,9 +45,10 @@ pub(crate) fn open_logs(py: Python<'_>, paths: Vec<PathBuf>, start_after: Option
 }
 
 /// The events that a server sends. It begins after the transactions of `gtid_set`, or else at a position. With a `uuid` it
-/// introduces itself as a replica, otherwise as mysqlbinlog. Events of the types in `unread` are left out, but for the last of a batch.
+/// introduces itself as a replica, otherwise as mysqlbinlog. Events of the types in `unread` are left out, but for the last of a batch;
+/// so are all transactions but those in `until`, if it is there.
 #[pyfunction]
-#[pyo3(signature = (options, server_id, blocking, log, position, gtid_set, uuid, heartbeat_ms, host, port, silence_s, unread))]
+#[pyo3(signature = (options, server_id, blocking, log, position, gtid_set, uuid, heartbeat_ms, host, port, silence_s, unread, until=None))]
 #[expect(clippy::too_many_arguments, reason = "called from one place, which names them")]
 pub(crate) fn open_server(
     py: Python<'_>,
@@ -62,6 +64,7 @@ pub(crate) fn open_server(
     port: u16,
     silence_s: Option<u64>,
     unread: Vec<u8>,
+    until: Option<&str>,
 ) -> PyResult<Stream> {
     let mut connect = connect_options(&options)?;
     connect.timeouts.silence = silence_s.map(Duration::from_secs);
@@ -81,7 +84,10 @@ pub(crate) fn open_server(
     };
     let unread = unread.into_iter().map(EventType).collect();
     let dump = DumpOptions { profile, server_id, start, non_blocking: !blocking, verify_checksums: true };
-    let feed = interruptible(py, move |_| Feed::of_server(&connect, dump, unread))?.map_err(broken)?;
+    let only = until.map(|text| self::gtid_set(Some(text))).transpose()?;
+    let selection = GtidSelection::of(only);
+    let feed =
+        interruptible(py, move |_| Feed::of_server(&connect, dump, unread, selection))?.map_err(broken)?;
     Ok(Stream::new(feed, Vec::new()))
 }
 

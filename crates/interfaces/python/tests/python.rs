@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use binlogz_archive::create;
+use binlogz_archive::create::{self, CreateOutcome, Creator};
 use binlogz_archive::storage::{ArchiveStorage, ObjectStorage, Patience, at};
 use binlogz_testkit::altered_tables::{AlteredLogs, altered_logs};
 use binlogz_testkit::s3::{BUCKET, S3Server};
@@ -100,6 +100,67 @@ fn rows_of_logs_without_names_have_those_of_their_place() {
         assert!(ran.status.success(), "{out}{errors}");
         println!("{out}");
     }
+}
+
+/// Bytes of an archive's blocks here: small, so that a log has several.
+const BLOCK_SIZE: usize = 20_000;
+
+#[test]
+fn parts_of_logs_have_what_the_whole_has() {
+    let (Some(mysql), Some(python)) = (require(Tool::Mysql), require(Tool::FlightSql)) else { return };
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start().unwrap();
+    server
+        .sql(
+            "CREATE DATABASE wide; USE wide; CREATE TABLE rows_of (id BIGINT UNSIGNED PRIMARY KEY, note TEXT, amount DECIMAL(9,2));
+             RENAME TABLE rows_of TO `rows`",
+        )
+        .unwrap();
+    let inserts: Vec<_> = (0..300)
+        .map(|id| format!("INSERT INTO wide.`rows` VALUES ({id}, REPEAT('{id} ', 100), {id} / 7)"))
+        .collect();
+    server.sql(&inserts.join(";")).unwrap();
+    let named = server.datadir().join(server.flush_binary_logs().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    package(folder.path());
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples/plain");
+    let logs: Vec<_> = (1..=9).map(|number| samples.join(format!("binlog.00000{number}"))).collect();
+    let bucket = S3Server::start();
+    let mut command = run("parts.py", python, &server);
+    if let Some(server) = &bucket {
+        let place = format!("s3://{BUCKET}/{KEY}");
+        let storage = ObjectStorage::new(&place, server.settings(), Patience::default()).unwrap();
+        pack_small_blocks(&storage, &logs);
+        command.envs(server.settings()).env("S3_ARCHIVE", &place);
+    }
+    command.env("PYTHONPATH", folder.path()).env("LOGS", std::env::join_paths(&logs).unwrap());
+    let ran = command
+        .env("ARCHIVE", small_blocks(&folder.path().join("samples"), &logs))
+        .env("NAMED", small_blocks(&folder.path().join("named"), &[named]))
+        .output();
+    let ran = ran.unwrap();
+    assert!(
+        ran.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&ran.stdout),
+        String::from_utf8_lossy(&ran.stderr)
+    );
+}
+
+/// Logs in an archive of small blocks.
+fn small_blocks(place: &Path, logs: &[PathBuf]) -> PathBuf {
+    pack_small_blocks(&at(place).unwrap(), logs);
+    place.to_owned()
+}
+
+fn pack_small_blocks(storage: &dyn ArchiveStorage, logs: &[PathBuf]) {
+    let mut told = |_: &CreateOutcome| {};
+    let mut creator = Creator::new(storage, 2, &mut told).unwrap();
+    creator.block_size(BLOCK_SIZE);
+    for log in logs {
+        let name = log.file_name().unwrap().to_str().unwrap();
+        creator.add(name, Arc::new(File::open(log).unwrap())).unwrap();
+    }
+    creator.finish().unwrap();
 }
 
 /// A log in an archive in a folder, and in one in object storage.
