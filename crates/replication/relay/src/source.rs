@@ -189,7 +189,7 @@ impl RelaySource {
     /// Refuses a source from which nothing will ever come, if nothing of it is stored either.
     pub(crate) fn check_product(&self) -> Result<()> {
         match self.intake.lineages.last() {
-            None => product::check_any(&self.intake.servers),
+            None => product::check_any(&self.intake.servers, &self.intake.start),
             Some(_) => Ok(()),
         }
     }

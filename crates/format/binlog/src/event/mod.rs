@@ -19,8 +19,9 @@ mod transaction;
 pub use any_event::AnyEvent;
 pub use compressed::CompressedEvent;
 pub use file::{
-    FormatDescription, HeartbeatEvent, HeartbeatV2Event, Incident, IncidentEvent, POST_HEADER_LENGTHS,
-    PostHeaderLengths, PreviousGtidsEvent, RotateEvent, SERVER_VERSION_SIZE, ServerFamily, version_number,
+    FormatDescription, HeartbeatEvent, HeartbeatV2Event, Incident, IncidentEvent, MariadbGtid,
+    MariadbGtidList, POST_HEADER_LENGTHS, PostHeaderLengths, PreviousGtidsEvent, RotateEvent,
+    SERVER_VERSION_SIZE, ServerFamily, version_number,
 };
 pub use rows::{
     Bitmap, Column, ColumnDefinition, ColumnType, ExtraRowInfo, MetadataField, OptionalMetadata,

@@ -23,6 +23,7 @@ mod forwarding;
 mod group_replication;
 mod large;
 mod lineage;
+mod mariadb_source;
 mod maxwell;
 mod old_replicas;
 mod old_sources;

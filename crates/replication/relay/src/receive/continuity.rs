@@ -26,9 +26,14 @@ use crate::receive::start::lacks;
 
 /// How much of a transaction we compare.
 const COMPARED_SIZE: usize = 64 << 10;
-/// The server's words, within its error 1236.
-pub(crate) const BEHIND_THE_END: &str = "position > file size";
+/// The words of MySQL and of MariaDB, within error 1236, for a position that the file doesn't reach.
+const BEHIND_THE_END: [&str; 2] = ["position > file size", "impossible position"];
 const NO_SUCH_FILE: &str = "Could not find first log file name";
+
+/// Whether a server says that its file doesn't reach a position.
+pub(crate) fn is_behind_the_end(message: &str) -> bool {
+    BEHIND_THE_END.iter().any(|words| message.contains(words))
+}
 
 /// The end of a stored log, to find it again at the source.
 pub(crate) struct LogTail {
@@ -89,7 +94,7 @@ impl LogTail {
                         .server_error()
                         .filter(|error| error.code == ServerError::SOURCE_FATAL_ERROR_READING_BINLOG);
                     return match refusal {
-                        Some(refusal) if refusal.message.contains(BEHIND_THE_END) => {
+                        Some(refusal) if is_behind_the_end(&refusal.message) => {
                             Ok(Some(format!("its {name} is shorter than what is kept of it")))
                         }
                         Some(refusal) if refusal.message.contains(NO_SUCH_FILE) => {

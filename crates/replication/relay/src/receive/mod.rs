@@ -15,6 +15,7 @@
 //! * `continuity` checks that the source's log is still the one we store;
 //! * `questions` asks the source whether it has a client's transactions, as far as `question_limit` lets it;
 //! * `repair` fetches damaged transactions from the source again;
+//! * `mariadb` is what a MariaDB has instead of a server uuid, and what can't be done with it;
 //! * `identity` is the relay's server uuid and server id.
 
 pub(crate) mod continuity;
@@ -22,6 +23,7 @@ pub(crate) mod control;
 pub(crate) mod group_member;
 pub(crate) mod identity;
 pub(crate) mod intake;
+pub(crate) mod mariadb;
 pub(crate) mod product;
 mod question_limit;
 pub(crate) mod questions;

@@ -4,17 +4,21 @@
 //! greeting                     product             followed
 //! 9.7.4, 8.0.36-28, 5.6.24     MySQL 9.7.4 …       from 5.6 on
 //! 5.5.34-log                   MySQL 5.5.34        no: it has no server uuid
-//! 11.4.5-MariaDB,              MariaDB 11.4.5      no: it has GTIDs and events of its own
-//! 5.5.5-10.11.6-MariaDB-log    MariaDB 10.11.6     (10.x puts 5.5.5- before its version, for old replicas)
+//! 11.4.5-MariaDB,              MariaDB             from 10.2 on, by positions: see `mariadb`
+//! 5.5.5-10.11.6-MariaDB-log    MariaDB             (10.x puts 5.5.5- before its version, for old replicas)
 //! ```
 
 use binlogz_source::{ConnectOptions, Connection};
 
 use crate::error::{Error, Result};
+use crate::receive::mariadb;
 use crate::receive::servers::Servers;
+use crate::receive::start::StartAt;
 
 /// The first version of MySQL with server uuids and GTIDs.
 const FIRST_FOLLOWED: (u32, u32) = (5, 6);
+/// The first version of MariaDB that is followed: since then it annotates rows by default. 10.11 and 11.4 were tried.
+const FIRST_MARIADB: (u32, u32) = (10, 2);
 /// The prefix that MariaDB 10 puts before its version.
 const MARIADB_PREFIX: &str = "5.5.5-";
 
@@ -33,10 +37,13 @@ pub(crate) fn connect(server: &ConnectOptions) -> Result<Connection> {
 }
 
 /// Checks before the first start that there is a server that can be followed, or one that can't be asked yet.
-pub(crate) fn check_any(servers: &Servers) -> Result<()> {
+pub(crate) fn check_any(servers: &Servers, start: &StartAt) -> Result<()> {
     let mut refused = None;
     for server in servers.all() {
-        match connect(server) {
+        let connected = connect(server).and_then(|connection| {
+            mariadb::check(&connection, &server.server(), (servers, start)).map(|()| connection)
+        });
+        match connected {
             Err(error @ Error::Unfollowable(_)) => refused = Some(error),
             _ => return Ok(()),
         }
@@ -49,15 +56,14 @@ fn why_not(version: &str) -> Option<String> {
     let numbers = |text: &str| -> String {
         text.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect()
     };
-    if version.contains("MariaDB") {
-        let version = numbers(version.strip_prefix(MARIADB_PREFIX).unwrap_or(version));
-        return Some(format!(
-            "MariaDB {version}, whose binary log has GTIDs and events of its own: the relay follows MySQL from 5.6 on"
-        ));
-    }
-    let version = numbers(version);
+    let is_mariadb = version.contains("MariaDB");
+    let version = numbers(version.strip_prefix(MARIADB_PREFIX).filter(|_| is_mariadb).unwrap_or(version));
     let mut parts = version.split('.').map(|part| part.parse::<u32>());
     let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return None };
+    if is_mariadb {
+        return ((major, minor) < FIRST_MARIADB)
+            .then(|| format!("MariaDB {version}: the relay follows MariaDB from 10.2 on"));
+    }
     ((major, minor) < FIRST_FOLLOWED).then(|| {
         format!(
             "MySQL {version}, which has neither a server uuid nor GTIDs: the relay follows MySQL from 5.6 on"
@@ -71,17 +77,26 @@ mod tests {
 
     #[test]
     fn what_can_not_be_followed_is_named() {
-        for version in ["9.7.4", "8.0.36-28", "5.6.24-log", "26.10.0", "5.7.44-enterprise", "", "unknown"] {
+        for version in [
+            "9.7.4",
+            "8.0.36-28",
+            "5.6.24-log",
+            "26.10.0",
+            "5.7.44-enterprise",
+            "",
+            "unknown",
+            "11.4.5-MariaDB",
+            "5.5.5-10.11.6-MariaDB-log",
+        ] {
             assert_eq!(why_not(version), None, "{version}");
         }
-        for (version, product) in [
-            ("5.5.34-log", "MySQL 5.5.34,"),
-            ("5.1.73", "MySQL 5.1.73,"),
-            ("11.4.5-MariaDB", "MariaDB 11.4.5,"),
-            ("5.5.5-10.11.6-MariaDB-log", "MariaDB 10.11.6,"),
+        for (version, product, first) in [
+            ("5.5.34-log", "MySQL 5.5.34,", "from 5.6 on"),
+            ("5.1.73", "MySQL 5.1.73,", "from 5.6 on"),
+            ("5.5.5-10.1.23-MariaDB", "MariaDB 10.1.23:", "from 10.2 on"),
         ] {
             let why = why_not(version).unwrap();
-            assert!(why.starts_with(product) && why.ends_with("from 5.6 on"), "{version}: {why}");
+            assert!(why.starts_with(product) && why.ends_with(first), "{version}: {why}");
         }
     }
 }

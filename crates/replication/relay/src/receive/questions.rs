@@ -13,8 +13,9 @@ use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_wire::ServerError;
 
 use crate::error::{Error, Result};
-use crate::receive::continuity::BEHIND_THE_END;
+use crate::receive::continuity;
 use crate::receive::intake::Intake;
+use crate::receive::mariadb;
 use crate::receive::receiver::LogEnd;
 
 /// A relay's name for itself, as the source's `version_comment`.
@@ -113,8 +114,7 @@ fn without_owners(owned: &str) -> String {
 
 /// Names and offsets mean something only at the server whose log is stored.
 fn check_identity(server: &ConnectOptions, source: ServerUuid) -> Result<()> {
-    let found: ServerUuid =
-        row(&mut Connection::open(server)?, "SELECT @@GLOBAL.server_uuid")?.concat().parse()?;
+    let found = mariadb::uuid_of(&mut Connection::open(server)?)?;
     match found == source {
         true => Ok(()),
         false => Err(Error::Refused(format!("{} is {found}, not {source}", server.server()))),
@@ -145,7 +145,8 @@ fn has_more(server: &ConnectOptions, name: &str, offset: u64) -> Result<Reach> {
 fn is_behind_the_end(error: &binlogz_source::Error) -> bool {
     let refusal = error.server_error();
     refusal.is_some_and(|error| {
-        error.code == ServerError::SOURCE_FATAL_ERROR_READING_BINLOG && error.message.contains(BEHIND_THE_END)
+        error.code == ServerError::SOURCE_FATAL_ERROR_READING_BINLOG
+            && continuity::is_behind_the_end(&error.message)
     })
 }
 

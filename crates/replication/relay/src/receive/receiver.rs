@@ -29,6 +29,7 @@ use crate::receive::control::Phase;
 use crate::receive::group_member;
 use crate::receive::identity::server_id_of;
 use crate::receive::intake::Intake;
+use crate::receive::mariadb;
 use crate::receive::product;
 use crate::receive::repair::repair;
 use crate::receive::start::{StartAt, check_server, first_file};
@@ -146,6 +147,7 @@ fn receive(intake: &Intake) -> Result<()> {
     let server = intake.servers.current()?;
     intake.control.connect(server.server());
     let (source, mut connection) = ask(server)?;
+    mariadb::check(&connection, &server.server(), (&intake.servers, &intake.start))?;
     if let Some(warning) = intake.servers.warning(server, &connection) {
         say!(intake.telemetry, &warning);
     }
@@ -350,21 +352,24 @@ struct Source {
 
 fn ask(server: &ConnectOptions) -> Result<(Source, Connection)> {
     let mut connection = product::connect(server)?;
-    let rows =
-        connection.query("SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_mode, @@GLOBAL.log_bin_basename")?;
-    let mut row = rows
+    let uuid = mariadb::uuid_of(&mut connection)?;
+    let modes = match mariadb::is_mariadb(uuid) {
+        true => "SELECT '', @@GLOBAL.log_bin_basename",
+        false => "SELECT @@GLOBAL.gtid_mode, @@GLOBAL.log_bin_basename",
+    };
+    let mut row = connection
+        .query(modes)?
         .into_iter()
         .flatten()
         .map(|text| text.map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default());
     let mut next = || row.next().unwrap_or_default();
-    let uuid = next();
     let gtid_mode = next();
     let basename = next();
     let base = basename.rsplit('/').next().unwrap_or_default().to_owned();
     if base.is_empty() {
         return Err(Error::OfSource("the source has no binary log (log_bin is OFF)".into()));
     }
-    Ok((Source { uuid: uuid.parse()?, has_gtids: gtid_mode == "ON", base }, connection))
+    Ok((Source { uuid, has_gtids: gtid_mode == "ON", base }, connection))
 }
 
 /// The end of the stored log, as the source counts.

@@ -13,7 +13,7 @@
 
 use std::io::{self, Read, Write};
 
-use binlogz_binlog::gtid::{Gtid, GtidSet, ServerUuid};
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::{FLAGS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::statement::QUERY_PREFIX_SIZE_MAX;
 use binlogz_binlog::{EventType, HeaderFlags, MAGIC, TransactionBoundaryParser};
@@ -25,6 +25,7 @@ use binlogz_store::{Damage, Hole};
 
 use crate::error::{Error, Result};
 use crate::receive::intake::Intake;
+use crate::receive::mariadb;
 use crate::receive::product;
 use crate::receive::storing::{self, LevelCompressor, ReceivedBatch};
 use crate::telemetry::say;
@@ -96,7 +97,7 @@ fn fetch_closed_from(
 ) -> Result<Spool> {
     let whole = || Error::Refused("nothing is damaged".into());
     let hole = damage.holes.first().ok_or_else(whole)?;
-    let uuid = uuid_of(server)?;
+    let uuid = mariadb::uuid_of(&mut product::connect(server)?)?;
     if uuid != kept.source {
         return Err(Error::Refused(format!("it is {uuid}, and the log is that of {}", kept.source)));
     }
@@ -105,12 +106,6 @@ fn fetch_closed_from(
         FetchedHole::Bytes(bytes) => Ok(bytes),
         FetchedHole::Another(change) => Err(Error::Refused(change)),
     }
-}
-
-fn uuid_of(server: &ConnectOptions) -> Result<ServerUuid> {
-    let rows = product::connect(server)?.query("SELECT @@GLOBAL.server_uuid")?;
-    let uuid = rows.into_iter().flatten().flatten().next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(&uuid).parse()?)
 }
 
 enum FetchedHole {

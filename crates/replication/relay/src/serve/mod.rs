@@ -15,6 +15,7 @@
 //! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows, `row_metadata` which facts about their columns; `fitting` makes each event fit that, with
 //!   `older_collations`, which replaces names that older servers don't know, and `xa`, which makes XA transactions plain for those that don't know them;
 //! * `log_survey` counts what some profiles would not be sent as it is;
+//! * `mariadb_log` is what a MariaDB's log is not served to, `mariadb_start` where it begins by MariaDB's GTIDs;
 //! * `semi_sync` asks a replica for its acknowledgements;
 //! * `client_form` is the policy for the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
 
@@ -32,6 +33,8 @@ mod fitting;
 pub(crate) mod last_served;
 pub(crate) mod listeners;
 pub(crate) mod log_survey;
+mod mariadb_log;
+pub(crate) mod mariadb_start;
 mod older_collations;
 pub(crate) mod own_certificate;
 pub(crate) mod pins;

@@ -12,13 +12,14 @@
 
 mod ahead;
 mod asking;
+mod domains;
 mod silence;
 mod xa;
 
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::{ChecksumAlgorithm, EventType, MAGIC};
@@ -34,6 +35,7 @@ use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::SourceServer;
 use crate::serve::departures::DepartureWatch;
+use crate::serve::mariadb_start::PendingDomains;
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sink::EventSink;
 use crate::serve::xa::{PreparedTransactions, XaFileName};
@@ -56,6 +58,8 @@ pub(crate) struct DumpStream {
     pub(crate) inside: Option<XaFilePosition>,
     /// The GTIDs that the client has; `None` if it uses positions.
     pub(crate) has: Option<GtidSet>,
+    /// The domains of MariaDB in which the client's GTID was not seen yet; `None` if it doesn't use MariaDB's GTIDs.
+    pub(crate) domains: Option<PendingDomains>,
     pub(crate) non_blocking: bool,
     pub(crate) heartbeat_period: Option<Duration>,
     pub(crate) heartbeat_v2: bool,
@@ -221,7 +225,8 @@ impl<'a> Sender<'a> {
         }
         let behind = from > first;
         // A replica that has some of it must not drop its temporary tables.
-        let created_counts = !behind && self.dump.has.as_ref().is_none_or(GtidSet::is_empty);
+        let is_new = self.dump.domains.is_none() && self.dump.has.as_ref().is_none_or(GtidSet::is_empty);
+        let created_counts = !behind && is_new;
         let description =
             artificial_events::format_description(&head, behind && self.dump.has.is_none(), created_counts);
         let end = head.end();
@@ -328,6 +333,9 @@ impl<'a> Sender<'a> {
             if sink.position() < sink.from() {
                 self.check_ahead(&mut ahead)?;
             }
+            if let Some(domains) = &mut self.dump.domains {
+                domains.at_end(Instant::now(), AHEAD_MAX)?;
+            }
             if non_blocking || retired {
                 return Ok(FileEnd::Log);
             }
@@ -356,7 +364,10 @@ impl<'a> Sender<'a> {
 
     /// Sends or leaves out a transaction, or an event between transactions.
     fn group(&mut self, group: &EventGroup) -> Result<()> {
-        let left_out = self.leave_out_what_is_had(group.first.event_type, group.gtid)?;
+        let left_out = match self.is_had_in_its_domain(group)? {
+            true => self.leave_out(true)?,
+            false => self.leave_out_what_is_had(group.first.event_type, group.gtid)?,
+        };
         let end = self.log.offset() + group.size();
         let unseen = left_out || end <= self.dump.from;
         // Transactions whose size changes come in blocks.
@@ -417,6 +428,11 @@ impl<'a> Sender<'a> {
             left_out = gtid.is_some_and(|gtid| has.contains(&gtid))
                 || (self.over_incidents && event_type == EventType::INCIDENT);
         }
+        self.leave_out(left_out)
+    }
+
+    /// Leaves out the next events, or sends them.
+    fn leave_out(&mut self, left_out: bool) -> Result<bool> {
         if !left_out {
             self.tell_left_out()?;
         }

@@ -205,7 +205,7 @@ impl Client<'_> {
                 return Err(error);
             }
         };
-        let server_version = head.description.server_version();
+        let server_version = announced::greeted_version(&head.description);
         let session = ReplicaSession::new(ReplicaOptions {
             server_version,
             connection_id: self.known.connection,

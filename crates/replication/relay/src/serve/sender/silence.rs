@@ -46,9 +46,10 @@ impl Sender<'_> {
             None => {
                 let period = self.dump.heartbeat_period;
                 let is_watched = self.dump.watch.is_some();
+                let is_ahead = self.waits_for_a_gtid();
                 let sink = self.sink()?;
                 // A client that is ahead is waited for, not idle.
-                if sink.position() < sink.from() {
+                if is_ahead || sink.position() < sink.from() {
                     TICK
                 } else {
                     pause(sink.sent.elapsed(), period, is_watched)

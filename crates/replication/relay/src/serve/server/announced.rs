@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use binlogz_binlog::ChecksumAlgorithm;
+use binlogz_binlog::event::FormatDescription;
 use binlogz_client_sql::ClientVariables;
 
 /// The value of a user variable under its new name or else its old one.
@@ -39,4 +40,13 @@ pub(super) fn heartbeat_period(variables: &ClientVariables) -> Option<Duration> 
     let text = variable(variables, "source_heartbeat_period", "master_heartbeat_period")?;
     let period = text.parse::<u64>().ok().or_else(|| text.parse::<f64>().ok().map(|period| period as u64))?;
     (period > 0).then(|| Duration::from_nanos(period))
+}
+
+/// The version in the greeting: MariaDB 10 puts 5.5.5- before its own, which its replicas and clients expect.
+pub(super) fn greeted_version(description: &FormatDescription) -> String {
+    let version = description.server_version();
+    match description.is_mariadb() && version.starts_with("10.") {
+        true => format!("5.5.5-{version}"),
+        false => version,
+    }
 }

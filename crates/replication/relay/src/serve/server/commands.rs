@@ -42,7 +42,7 @@ impl Client<'_> {
         statement: Option<&'s Statement>,
     ) -> Result<StatementAnswer<'s>> {
         let Some(statement) = statement else { return Ok(binlogz_client_sql::unknown_statement()) };
-        let form = |variables: &ClientVariables| self.known.form(variables);
+        let form = |variables: &ClientVariables| self.known.form(kept, variables);
         let may_administer = self.known.account.as_ref().is_some_and(|entered| entered.account().admin);
         let log = AskedLog { statements: &self.known.server.statements, kept, form: &form };
         binlogz_client_sql::answer(&log, &mut AskingClient { variables, may_administer }, statement)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use binlogz_binlog::MAGIC;
+use binlogz_binlog::event::MariadbGtid;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_client_sql::ClientVariables;
 use binlogz_relay_forms::OpenedFile;
@@ -17,6 +18,7 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 use super::announced;
 use crate::error::{Error, Result};
 use crate::housekeeping::archiving;
+use crate::receive::mariadb;
 use crate::replicas::dumps::DumpClient;
 use crate::serve::SourceServer;
 use crate::serve::accounts::LoggedInClient;
@@ -24,6 +26,8 @@ use crate::serve::client_form::FormPolicy;
 use crate::serve::departures::Departures;
 use crate::serve::fitting::EventFitting;
 use crate::serve::last_served;
+use crate::serve::mariadb_log;
+use crate::serve::mariadb_start::{self, PendingDomains};
 use crate::serve::profiles::{ClientSigns, ReaderProfile};
 use crate::serve::semi_sync::SemiSync;
 use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, XaFilePosition, broken};
@@ -84,7 +88,9 @@ impl KnownClient {
         if dump.semi_sync.is_some() {
             sink.begin_semi_sync();
         }
-        sink.fit(self.fitting(variables));
+        if !mariadb::is_mariadb(kept.source) {
+            sink.fit(self.fitting(variables));
+        }
         let telemetry = &self.server.telemetry;
         let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
         let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
@@ -148,7 +154,10 @@ impl KnownClient {
     }
 
     /// The form it is served if it names no file.
-    pub(super) fn form(&self, variables: &ClientVariables) -> Result<Form> {
+    pub(super) fn form(&self, kept: &LineageLog, variables: &ClientVariables) -> Result<Form> {
+        if mariadb::is_mariadb(kept.source) {
+            return Ok(Form::Received);
+        }
         match self.policy() {
             FormPolicy::Always(form) => Ok(form),
             FormPolicy::Auto => {
@@ -312,6 +321,13 @@ impl KnownClient {
         request: &DumpRequest,
     ) -> Result<(Arc<LineageLog>, DumpStream)> {
         let mut kept = Arc::clone(kept);
+        let is_mariadb = mariadb::is_mariadb(kept.source);
+        let mut state = None;
+        if is_mariadb {
+            let tables = self.account.as_ref().map(|entered| &entered.account().tables);
+            state = mariadb_log::check(variables, request, self.policy(), tables)?;
+        }
+        let mut pending: Option<PendingDomains> = None;
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
         | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
         if let Some(only) = self.server.only_replica.filter(|only| only != server_id) {
@@ -325,14 +341,23 @@ impl KnownClient {
         // A file that a transaction has of its own is a place in its log.
         let xa_file = XaFileName::parse(&asked_name);
         let named = self.named(&kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?;
-        if let Some(named) = named {
+        if is_mariadb && named.is_some_and(|(form, _)| form != Form::Received) {
+            return Err(no_such_file());
+        }
+        if let Some(named) = named.filter(|_| !is_mariadb) {
             self.check_payloads(&kept, variables, named)?;
         }
         let (has, (form, file), from, lease) = match request {
+            DumpRequest::ByPosition { .. } if state.is_some() => {
+                let start = mariadb_start::find(&kept, state.as_deref().unwrap_or_default())?;
+                pending = Some(start.pending);
+                let lease = archiving::lease(&self.server.housekeeping, &kept, start.file)?;
+                (None, (Form::Received, FormFile::first_of(start.file)), MAGIC.len() as u64, lease)
+            }
             DumpRequest::ByPosition { position, .. } => {
                 let place = match named {
                     Some(place) => place,
-                    None => (self.form(variables)?, FormFile::first_of(first_file(&kept)?)),
+                    None => (self.form(&kept, variables)?, FormFile::first_of(first_file(&kept)?)),
                 };
                 (
                     None,
@@ -355,7 +380,7 @@ impl KnownClient {
                     None => {
                         let file;
                         (kept, file) = self.behind(kept, known, gtid_set)?;
-                        let form = self.form(variables)?;
+                        let form = self.form(&kept, variables)?;
                         archiving::count_parts(&self.server.housekeeping, &kept, form, file)?;
                         let lease = archiving::lease(&self.server.housekeeping, &kept, file)?;
                         ((form, kept.last_part_with(form, file, gtid_set)?), MAGIC.len() as u64, lease)
@@ -385,7 +410,10 @@ impl KnownClient {
         };
         let what = match &has {
             Some(gtid_set) => format!("what is not in {}", gtid_set.brief()),
-            None => format!("from {from}"),
+            None => match &state {
+                Some(state) => format!("what comes after [{}]", brief(state)),
+                None => format!("from {from}"),
+            },
         };
         let profile = self.profile(variables);
         say!(
@@ -429,9 +457,11 @@ impl KnownClient {
             from,
             inside,
             has,
+            domains: pending,
             non_blocking: request.is_non_blocking(),
             heartbeat_period: announced::heartbeat_period(variables),
-            heartbeat_v2: flags.contains(DumpFlags::HEARTBEAT_V2),
+            // To MariaDB the flag means annotations.
+            heartbeat_v2: !announced::is_mariadb(variables) && flags.contains(DumpFlags::HEARTBEAT_V2),
             checksum: announced::checksum(variables),
             lease,
             superseded,
@@ -439,6 +469,10 @@ impl KnownClient {
         };
         Ok((kept, dump))
     }
+}
+
+fn brief(state: &[MariadbGtid]) -> String {
+    state.iter().map(MariadbGtid::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn first_file(kept: &LineageLog) -> Result<FileNumber> {
