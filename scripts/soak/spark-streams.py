@@ -6,6 +6,7 @@ usage: spark-streams.py CONFIG.json                          tests both
 """
 
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -23,6 +24,7 @@ def stream(place, table, out, checkpoint, once):
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.python.authenticate.socketTimeout", "300s")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
@@ -77,9 +79,13 @@ def logs(config):
     return sorted(str(path) for path in pathlib.Path(config["data"]).glob("binlog.0*"))
 
 
-def more(config, number):
+#: Parts of the workload that ran beside the streams: each has keys of its own.
+PARTS = itertools.count(50)
+
+
+def more(config):
     """More transactions, in a log of their own."""
-    text = f"CALL work({number}, 300); FLUSH BINARY LOGS"
+    text = f"CALL work({next(PARTS)}, 300); FLUSH BINARY LOGS"
     subprocess.run([*config["mysql"], "--database=shop", "--execute", text], check=True)
 
 
@@ -101,7 +107,7 @@ def drill(config, name, place):
             if running.poll() is not None or (offsets.exists() and len(list(offsets.glob("[0-9]*"))) > before):
                 break
             time.sleep(0.1)
-        more(config, 50 + 2 * kill)
+        more(config)
         archive(config)
         # Somewhere in a batch: the offset is written, its rows perhaps.
         time.sleep(0.3 + 1.1 * kill)
@@ -109,7 +115,7 @@ def drill(config, name, place):
             os.killpg(running.pid, signal.SIGKILL)
             killed += 1
         running.wait()
-        more(config, 51 + 2 * kill)
+        more(config)
         archive(config)
     last = subprocess.run([*words, "once"], capture_output=True, text=True, timeout=600)
     if last.returncode != 0:
