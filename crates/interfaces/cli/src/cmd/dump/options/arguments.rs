@@ -93,6 +93,8 @@ fn read_files(files: &OptionFiles, getopt: &mut Getopt<'_>) -> Result<Defaults, 
 
 #[cfg(test)]
 mod tests {
+    use binlogz_print::mysqlbinlog::Base64Output;
+
     use super::super::{DumpFormat, RemoteSource};
     use super::*;
 

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 
 use binlogz_change_formats::{BigintUnsigned, Decimals};
-use binlogz_print::mysqlbinlog::Base64Output;
 use binlogz_flow::BoundaryMoment;
+use binlogz_print::mysqlbinlog::Base64Output;
 use binlogz_source::SslMode;
 
 use super::choice::choose;

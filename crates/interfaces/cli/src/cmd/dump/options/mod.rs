@@ -27,8 +27,8 @@ use std::path::PathBuf;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
 use binlogz_change_formats::{BigintUnsigned, ChangeFormat, Decimals};
-use binlogz_print::mysqlbinlog::Base64Output;
 use binlogz_flow::BoundaryMoment;
+use binlogz_print::mysqlbinlog::Base64Output;
 
 pub(crate) use self::clap::DumpCommand;
 pub(crate) use arguments::{ArgumentsOutcome, ParsedArguments, parse};
