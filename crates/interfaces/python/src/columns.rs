@@ -34,7 +34,7 @@ pub(crate) struct ChangeColumns {
 /// The rows before and after the changes.
 enum Images {
     /// Of one table, with its columns.
-    OfTable { fields: Fields, before: ImageColumn, after: ImageColumn },
+    OfTable { fields: Fields, before: Box<ImageColumn>, after: Box<ImageColumn> },
     /// Of all tables, with their names.
     OfAll { schema: StringBuilder, table: StringBuilder, before: StringBuilder, after: StringBuilder },
 }
@@ -71,8 +71,8 @@ impl ChangeColumns {
             images: match fields {
                 Some(fields) => Images::OfTable {
                     fields: fields.clone(),
-                    before: ImageColumn::new(fields),
-                    after: ImageColumn::new(fields),
+                    before: Box::new(ImageColumn::new(fields)),
+                    after: Box::new(ImageColumn::new(fields)),
                 },
                 None => Images::OfAll { schema: text(), table: text(), before: text(), after: text() },
             },

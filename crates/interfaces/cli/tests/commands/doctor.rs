@@ -370,8 +370,8 @@ fn what_breaks_and_what_it_saves_make_one_answer() {
     doctor(&folder, ["--budget", "1s", "db1"]).is(
         2,
         "",
-        "binlogz: the following required arguments were not provided:\n  --advise\n\nUsage: binlogz doctor --advise \
-         --budget <TIME> <SERVER>...\n\nFor more information, try '--help'.\n",
+        "binlogz: the following required arguments were not provided:\n  <--advise|--profile <PROFILE>>\n\nUsage: binlogz \
+         doctor --budget <TIME> <--advise|--profile <PROFILE>> <SERVER>...\n\nFor more information, try '--help'.\n",
     );
 }
 

@@ -182,7 +182,7 @@ impl NetChanges {
 /// Goes through all runs at once, in the order of keys and, for one key, in that of the runs.
 fn merge(runs: &Spool, places: Vec<Range<u64>>, take: &mut TakeNet<'_>) -> Result<(), NetTrouble> {
     let mut readers: Vec<_> = places.into_iter().map(|place| RecordReader::new(runs.reader(place))).collect();
-    let mut heads: BinaryHeap<Reverse<(Box<[u8]>, usize)>> = BinaryHeap::new();
+    let mut heads: RunHeads = BinaryHeap::new();
     let mut rows: Vec<Option<NetRow>> = Vec::new();
     for (run, reader) in readers.iter_mut().enumerate() {
         rows.push(next_row(reader, run, &mut heads)?);
@@ -215,11 +215,14 @@ fn merge(runs: &Spool, places: Vec<Range<u64>>, take: &mut TakeNet<'_>) -> Resul
     Ok(())
 }
 
+/// The next key of each run, the first in order at the top.
+type RunHeads = BinaryHeap<Reverse<(Box<[u8]>, usize)>>;
+
 /// The next row of a run, whose key then stands among the heads.
 fn next_row<R: io::Read>(
     reader: &mut RecordReader<R>,
     run: usize,
-    heads: &mut BinaryHeap<Reverse<(Box<[u8]>, usize)>>,
+    heads: &mut RunHeads,
 ) -> io::Result<Option<NetRow>> {
     let Some((_, content)) = reader.next()? else { return Ok(None) };
     let (key, row) = NetRow::read(content)?;
@@ -276,13 +279,14 @@ fn size_of(row: &NetRow) -> usize {
 }
 
 fn key_of(table: u32, key: &[u8]) -> Box<[u8]> {
-    [&table.to_be_bytes(), key].concat().into()
+    // The highest byte first: tables come in their order.
+    [&table.swap_bytes().to_le_bytes(), key].concat().into()
 }
 
 /// The table of a key, and the rest of it.
 fn table_of(key: &[u8]) -> (u32, &[u8]) {
     let (table, rest) = key.split_first_chunk::<TABLE_SIZE>().unwrap_or((&[0; TABLE_SIZE], &[]));
-    (u32::from_be_bytes(*table), rest)
+    (u32::from_le_bytes(*table).swap_bytes(), rest)
 }
 
 #[cfg(test)]

@@ -42,9 +42,9 @@ pub(crate) fn uuid_of(connection: &mut Connection) -> Result<ServerUuid> {
 
 fn stand_in(server_id: u32) -> ServerUuid {
     let mut uuid = ServerUuid::default();
-    let (front, id) = (UUID_FRONT.iter(), server_id.to_be_bytes());
-    uuid.0.iter_mut().zip(front).for_each(|(byte, front)| *byte = *front);
-    uuid.0.iter_mut().rev().zip(id.iter().rev()).for_each(|(byte, id)| *byte = *id);
+    uuid.0.iter_mut().zip(UUID_FRONT.iter()).for_each(|(byte, front)| *byte = *front);
+    // At its end, the highest byte first, as the text shows it.
+    uuid.0.iter_mut().rev().zip(server_id.to_le_bytes()).for_each(|(byte, id)| *byte = id);
     uuid
 }
 

@@ -218,6 +218,10 @@ impl SurveyedThing {
     /// What becomes of an event.
     fn look(&mut self, header: &EventHeader, whole: Option<&[u8]>, at: EventPlace) -> Option<DumpCourse> {
         let fitting = self.fitting.as_mut()?;
+        if fitting.translates_xa() {
+            // A dump makes whole transactions plain; here the events come singly.
+            return fitting.is_xa(header, whole).then_some(DumpCourse::GoesOn);
+        }
         match fitting.care(header, &[], at) {
             Err(why) => Some(DumpCourse::Ends(why)),
             Ok(EventCare::Fill | EventCare::Blank) => Some(DumpCourse::GoesOn),

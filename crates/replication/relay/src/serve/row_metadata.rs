@@ -219,8 +219,8 @@ mod tests {
     impl Table {
         fn random(random: &mut Random) -> Table {
             let most = if random.below(20) == 0 { 900 } else { 30 };
-            let count = 1 + random.below(most) as usize;
-            let columns: Vec<_> = (0..count).map(|_| TYPES[random.below(16) as usize]).collect();
+            let count = 1 + random.below(most);
+            let columns: Vec<_> = (0..count).map(|_| TYPES[random.below(16)]).collect();
             let has = |wanted: ColumnType| columns.iter().filter(|(kind, _)| *kind == wanted).count();
             let members =
                 |wanted: u8| columns.iter().filter(|(_, rest)| rest.first() == Some(&wanted)).count();
@@ -244,7 +244,7 @@ mod tests {
             if has(ColumnType::VECTOR) > 0 {
                 full.extend(field(13, &vec![3; has(ColumnType::VECTOR)]));
             }
-            let name = vec![b'n'; 1 + random.below(64) as usize];
+            let name = vec![b'n'; 1 + random.below(64)];
             let names: Vec<u8> = (0..count).flat_map(|_| [&[name.len() as u8][..], &name].concat()).collect();
             full.extend(field(4, &names));
             for (number, real) in [(5, 248), (6, 247)] {

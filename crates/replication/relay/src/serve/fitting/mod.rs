@@ -121,6 +121,13 @@ impl EventFitting {
         self.treatments.xa == Treatment::Translated
     }
 
+    /// Whether an event is of an XA transaction; a statement has to be whole.
+    pub(crate) fn is_xa(&self, header: &EventHeader, event: Option<&[u8]>) -> bool {
+        let statement = event.filter(|_| xa::may_be(header));
+        let frame = statement.and_then(|event| EventFrame::from_bytes(event, self.checksum.size()).ok());
+        header.event_type == EventType::XA_PREPARE || frame.is_some_and(|frame| xa::is(&frame))
+    }
+
     /// The next transaction is one of XA, to be made plain like this; `None`: it isn't one.
     pub(crate) fn render_xa(&mut self, rendering: Option<XaRendering>) {
         self.xa = rendering;

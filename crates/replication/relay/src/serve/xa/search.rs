@@ -159,14 +159,12 @@ impl StepReader<'_> {
     /// The ends of a transaction that is not in memory.
     fn ends(self, group: &EventGroup) -> Result<TransactionEnds> {
         let (front, tail) = TransactionEnds::SIZES;
-        let ranges = match group.size() <= (front + tail) as u64 {
-            true => vec![group.begin..group.end],
-            false => vec![group.begin..group.begin + front as u64, group.end - tail as u64..group.end],
-        };
+        // The two may meet.
+        let front_end = group.end.min(group.begin + front as u64);
+        let tail_begin = front_end.max(group.end.saturating_sub(tail as u64));
         let mut ends = TransactionEnds::default();
-        for range in ranges {
-            ends.feed(&stored_bytes(self.forms, self.file, range)?);
-        }
+        ends.feed(&stored_bytes(self.forms, self.file, group.begin..front_end)?);
+        ends.feed(&stored_bytes(self.forms, self.file, tail_begin..group.end)?);
         Ok(ends)
     }
 }
