@@ -34,9 +34,18 @@ pub(crate) struct ChangeColumns {
 /// The rows before and after the changes.
 enum Images {
     /// Of one table, with its columns.
-    OfTable { fields: Fields, before: Box<ImageColumn>, after: Box<ImageColumn> },
+    OfTable { fields: Fields, before: ImageColumn, after: ImageColumn },
     /// Of all tables, with their names.
-    OfAll { schema: StringBuilder, table: StringBuilder, before: StringBuilder, after: StringBuilder },
+    OfAll(Box<NamedImages>),
+}
+
+/// The rows of all tables, as text.
+#[derive(Default)]
+struct NamedImages {
+    schema: StringBuilder,
+    table: StringBuilder,
+    before: StringBuilder,
+    after: StringBuilder,
 }
 
 /// What a definition of a table says of its rows.
@@ -71,10 +80,10 @@ impl ChangeColumns {
             images: match fields {
                 Some(fields) => Images::OfTable {
                     fields: fields.clone(),
-                    before: Box::new(ImageColumn::new(fields)),
-                    after: Box::new(ImageColumn::new(fields)),
+                    before: ImageColumn::new(fields),
+                    after: ImageColumn::new(fields),
                 },
-                None => Images::OfAll { schema: text(), table: text(), before: text(), after: text() },
+                None => Images::OfAll(Box::default()),
             },
             scratch: Vec::new(),
         }
@@ -115,16 +124,14 @@ impl ChangeColumns {
                 before.push(&ChangeSide { row, is_after: false }, places, &mut self.scratch)?;
                 after.push(&ChangeSide { row, is_after: true }, places, &mut self.scratch)?;
             }
-            (
-                Images::OfAll { schema, table: tables, before, after },
-                KnownTable::Names { database, table, columns },
-            ) => {
+            (Images::OfAll(images), KnownTable::Names { database, table, columns }) => {
+                let NamedImages { schema, table: tables, before, after } = images.as_mut();
                 before.append_option(json(row.before.as_ref(), columns, &mut self.scratch)?);
                 after.append_option(json(row.after.as_ref(), columns, &mut self.scratch)?);
                 schema.append_value(database);
                 tables.append_value(table);
             }
-            (Images::OfTable { .. } | Images::OfAll { .. }, _) => return Ok(()),
+            (Images::OfTable { .. } | Images::OfAll(_), _) => return Ok(()),
         }
         self.row.append_value(number);
         self.operation.append_value(operation);
@@ -167,7 +174,8 @@ impl ChangeColumns {
                     columns.push(first_images(fields, image, rows)?);
                 }
             }
-            Images::OfAll { schema, table, before, after } => {
+            Images::OfAll(images) => {
+                let NamedImages { schema, table, before, after } = images.as_mut();
                 let built = [schema, table, before, after];
                 columns.extend(built.map(|column| Arc::new(column.finish().slice(0, rows)) as ArrayRef));
             }
