@@ -7,7 +7,7 @@
 //!          ### lines (footer), which are printed when it ends
 //! ```
 //!
-//! A worker fills a [`Text`] as if nothing came before it; the [`super::Assembler`] inserts what earlier
+//! A worker fills a [`Text`] as if nothing came before it; the [`super::assembler::Assembler`] inserts what earlier
 //! batches left open where the first of each kind was flushed. Text that does not fit in [`TextMemory`] goes to
 //! unnamed temporary files.
 

@@ -2,7 +2,7 @@
 //! lines are printed after the headers of all of them.
 //!
 //! A statement that begins and ends in one batch is printed straight in place. The part that a batch leaves open is
-//! printed for the [`super::super::Assembler`], which puts it where the statement ends. Of a large statement the events
+//! printed for the [`super::super::assembler::Assembler`], which puts it where the statement ends. Of a large statement the events
 //! themselves are kept until then.
 
 use std::io;
