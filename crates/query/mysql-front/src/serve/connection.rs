@@ -204,7 +204,7 @@ impl MysqlConnection {
         let address = self.connection.address();
         if !self.shared.accounts.is_empty() {
             let Some(turn) = self.shared.logins.turn(&user, address, Instant::now()) else {
-                return self.turn_away(error(TOO_MANY_CONNECTIONS, "too many logins: try again later"));
+                return self.have_come_back_later();
             };
             sleep_until(turn).await;
             self.shared.logins.accepted(&user, address, Instant::now());
@@ -244,14 +244,26 @@ impl MysqlConnection {
         Err(ConnectionEnd::Left)
     }
 
+    /// Refuses a login for which too many wait. The answer is one for right and wrong passwords, and as fast: or it would tell
+    /// of as many guesses as a client sends.
+    fn have_come_back_later(&mut self) -> ClientResult {
+        let refused = error(TOO_MANY_CONNECTIONS, "too many logins: try again later");
+        self.session.refuse_login(&refused);
+        Err(ConnectionEnd::Left)
+    }
+
     /// Denies a login, whose refusal is pending: not faster than passwords may be guessed.
     async fn deny(&mut self, user: &str) -> ClientResult {
         let address = self.connection.address();
-        if let Some(turn) = self.shared.logins.turn(user, address, Instant::now()) {
+        let turn = self.shared.logins.turn(user, address, Instant::now());
+        if let Some(turn) = turn {
             sleep_until(turn).await;
         }
         if let Some(line) = self.shared.logins.denied(address, Instant::now()) {
             (self.shared.tell)(&line);
+        }
+        if turn.is_none() {
+            return self.have_come_back_later();
         }
         sleep(DENIAL).await;
         Err(ConnectionEnd::Left)

@@ -4,6 +4,7 @@ use binlogz_binlog::put::PutFields;
 
 use super::{COLLATION, ReplicaSession};
 use crate::error::ServerError;
+use crate::packet::PACKET_HEADER_SIZE;
 use crate::response::{EofPacket, ErrPacket, OkPacket};
 use crate::result_set::{ResultColumn, ResultKind, ResultRow, encode_row};
 
@@ -41,6 +42,17 @@ impl ReplicaSession {
         let packet =
             ErrPacket { code: error.code, sqlstate: error.sqlstate, message: error.message.as_bytes() };
         self.out.message(|out| packet.encode(out));
+    }
+
+    /// Answers a login with an error, in the place of its pending answer, so that nothing tells whether the proof was right.
+    pub fn refuse_login(&mut self, error: &ServerError) {
+        // Right and wrong proofs have answers of different numbers of packets: this one has the number of the first.
+        let sequence = self.out.pending().get(PACKET_HEADER_SIZE - 1).copied();
+        self.out.sent(self.out.pending().len());
+        if let Some(sequence) = sequence {
+            self.out.set_sequence(sequence);
+        }
+        self.refuse(error);
     }
 
     /// Answers [`Request::Statistics`](super::ReplicaRequest::Statistics) with a single line.

@@ -255,6 +255,43 @@ fn a_client_goes_over_to_tls_once() {
 }
 
 #[test]
+fn a_login_refused_for_another_reason_tells_nothing_of_the_password() {
+    let capabilities =
+        Capabilities::PROTOCOL_41 | Capabilities::PLUGIN_AUTH | Capabilities::SECURE_CONNECTION;
+    let error = ServerError { code: 1040, sqlstate: Some(*b"08004"), message: "later".into() };
+    for plugin in [AuthPlugin::CachingSha2Password, AuthPlugin::NativePassword] {
+        let answers = [true, false].map(|is_right| {
+            let mut source = source();
+            let nonce = source.options.nonce;
+            let mut proof = match plugin {
+                AuthPlugin::NativePassword => {
+                    crate::auth::scramble::native_password(b"secret", &nonce).to_vec()
+                }
+                _ => crate::auth::scramble::caching_sha2_password(b"secret", &nonce).to_vec(),
+            };
+            if !is_right {
+                proof[0] ^= 1;
+            }
+            let mut response = response_of(capabilities, &proof);
+            assert_eq!(response.pop(), Some(0), "the end of the plugin's name");
+            response.extend(plugin.name().as_bytes());
+            response.push(0);
+            let (step, _) = respond(&mut source, &response);
+            let told = match is_right {
+                true => ReplicaStep::LoggedIn("repl".into()),
+                false => ReplicaStep::Denied("repl".into()),
+            };
+            assert_eq!(step, told, "{plugin:?}");
+            source.refuse_login(&error);
+            source.pending().to_vec()
+        });
+        assert_eq!(answers[0], answers[1], "{plugin:?}");
+        let packet = ErrPacket::decode(answers[0].get(4..).unwrap_or_default()).unwrap();
+        assert_eq!((packet.code, answers[0].get(3)), (1040, Some(&2)));
+    }
+}
+
+#[test]
 fn a_wrong_password_is_refused_and_that_is_the_end() {
     for plugin in [None, Some(AuthPlugin::NativePassword)] {
         for password in ["Secret", ""] {
