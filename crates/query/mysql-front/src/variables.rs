@@ -19,16 +19,27 @@ pub(crate) const PACKET_MAX: usize = 2 << 20;
 const NO_LIMIT: &str = "18446744073709551615";
 /// Bytes of the values that a session has set.
 const CHANGED_SIZE_MAX: usize = 64 << 10;
-/// Modes that change what the text of a statement means.
-const OTHER_MODES: [&str; 8] = [
-    "ANSI",
-    "ANSI_QUOTES",
-    "PIPES_AS_CONCAT",
-    "NO_BACKSLASH_ESCAPES",
-    "IGNORE_SPACE",
-    "HIGH_NOT_PRECEDENCE",
-    "REAL_AS_FLOAT",
-    "PAD_CHAR_TO_FULL_LENGTH",
+/// Modes that change nothing of what a SELECT means here. Others change what its text means, as `ANSI_QUOTES` does, also within
+/// the names of other servers, such as `ANSI` and `ORACLE`, and by their numbers.
+const KNOWN_MODES: [&str; 18] = [
+    "",
+    "ALLOW_INVALID_DATES",
+    "ERROR_FOR_DIVISION_BY_ZERO",
+    "NO_AUTO_CREATE_USER",
+    "NO_AUTO_VALUE_ON_ZERO",
+    "NO_DIR_IN_CREATE",
+    "NO_ENGINE_SUBSTITUTION",
+    "NO_FIELD_OPTIONS",
+    "NO_KEY_OPTIONS",
+    "NO_TABLE_OPTIONS",
+    "NO_UNSIGNED_SUBTRACTION",
+    "NO_ZERO_DATE",
+    "NO_ZERO_IN_DATE",
+    "ONLY_FULL_GROUP_BY",
+    "STRICT_ALL_TABLES",
+    "STRICT_TRANS_TABLES",
+    "TIME_TRUNCATE_FRACTIONAL",
+    "TRADITIONAL",
 ];
 
 /// The kind of a variable's values.
@@ -255,9 +266,9 @@ fn check(name: &str, value: &str) -> Result<(), Option<ServerError>> {
             check_character_set(value).map_err(Some)
         }
         "sql_mode"
-            if value
+            if !value
                 .split(',')
-                .any(|mode| OTHER_MODES.contains(&mode.trim().to_ascii_uppercase().as_str())) =>
+                .all(|mode| KNOWN_MODES.contains(&mode.trim().to_ascii_uppercase().as_str())) =>
         {
             Err(None)
         }
@@ -302,6 +313,8 @@ mod tests {
             ("time_zone", "Europe/Paris", 1298),
             ("character_set_results", "latin1", 1115),
             ("sql_mode", "STRICT_TRANS_TABLES, ansi_quotes", 1231),
+            ("sql_mode", "4", 1231),
+            ("sql_mode", "ORACLE", 1231),
             ("autocommit", "2", 1231),
             ("sql_select_limit", "many", 1231),
         ] {

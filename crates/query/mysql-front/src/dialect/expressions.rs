@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use binlogz_query_server::StatementRefusal;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Offset, OffsetRows, Query, Select,
     SelectItem, SetExpr, TableAlias, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
     VisitorMut,
@@ -16,7 +16,7 @@ use super::having::without_groups;
 use super::tables::{FoundTable, KnownTables, SystemName, find};
 use crate::errors::{NOT_SUPPORTED, OPTION_PREVENTS, READ_ONLY, SYNTAX, refused};
 use crate::session::MysqlSession;
-use crate::variables::{FrontVariables, VERSION, VariableKind};
+use crate::variables::{FrontVariables, VERSION, VariableKind, check_character_set};
 
 type VisitOutcome = ControlFlow<StatementRefusal>;
 
@@ -116,7 +116,8 @@ impl<'s> MysqlRewriter<'s> {
             "CURRENT_USER" => text(&format!("{user}@%")),
             "CURRENT_ROLE" => text("NONE"),
             "CONNECTION_ID" => number(&connection.to_string()),
-            "LAST_INSERT_ID" | "ROW_COUNT" | "FOUND_ROWS" => number("0"),
+            // Nothing is inserted. How many rows the statement before had isn't kept: ROW_COUNT and FOUND_ROWS are not there.
+            "LAST_INSERT_ID" => number("0"),
             _ => return None,
         })
     }
@@ -132,6 +133,10 @@ impl<'s> MysqlRewriter<'s> {
             FunctionArguments::List(list) => plain(&list.args),
             FunctionArguments::Subquery(_) => None,
         };
+        let from = arguments.as_ref().and_then(|arguments| arguments.get(1));
+        if name.eq_ignore_ascii_case("MID") && from.is_some_and(is_at_most_zero) {
+            return Err(refused(NOT_SUPPORTED, "MID from a place below 1 is not supported: use RIGHT"));
+        }
         let is_plain = function.over.is_none() && function.filter.is_none();
         let Some(arguments) = arguments.filter(|_| is_plain) else { return Ok(None) };
         if let Some(told) = self.told(&name, &arguments).or_else(|| functions::function(&name, &arguments)) {
@@ -188,14 +193,41 @@ impl<'s> MysqlRewriter<'s> {
                 }
             }
             Expr::UnaryOp { op: op @ UnaryOperator::BangNot, .. } => *op = UnaryOperator::Not,
-            Expr::Collate { expr, .. } => *expression = take(expr),
-            Expr::Prefixed { value, .. } => *expression = take(value),
-            Expr::Convert { expr, data_type: None, .. } => *expression = take(expr),
-            Expr::Convert { expr, data_type: Some(kind), .. } => {
-                let kind = cast_type(kind);
-                *expression = cast(take(expr), kind);
+            Expr::Collate { expr, collation } => {
+                let name = collation.to_string().to_ascii_lowercase();
+                let name = name.trim_matches(['`', '\'', '"']);
+                if name != "binary" && !name.ends_with("_bin") {
+                    let message = format!("COLLATE {name} is not supported: texts are compared exactly here");
+                    return Err(refused(NOT_SUPPORTED, message));
+                }
+                *expression = take(expr);
             }
-            Expr::Cast { data_type, .. } => *data_type = cast_type(data_type),
+            Expr::Prefixed { prefix, value } => {
+                check_text_form(prefix.value.trim_start_matches('_'))?;
+                *expression = take(value);
+            }
+            Expr::Convert { expr, data_type: None, charset, .. } => {
+                if let Some(charset) = charset {
+                    check_text_form(&charset.to_string())?;
+                }
+                *expression = take(expr);
+            }
+            Expr::Convert { expr, data_type: Some(kind), .. } => {
+                let (kind, length) = (cast_type(kind)?, cast_length(kind));
+                *expression = cut(cast(take(expr), kind), length);
+            }
+            Expr::Cast { data_type, .. } => {
+                let length = cast_length(data_type);
+                *data_type = cast_type(data_type)?;
+                if length.is_some() {
+                    let whole = std::mem::replace(expression, null());
+                    *expression = cut(whole, length);
+                }
+            }
+            Expr::Substring { substring_from: Some(from), .. } if is_at_most_zero(from) => {
+                let message = "SUBSTRING from a place below 1 is not supported: use RIGHT";
+                return Err(refused(NOT_SUPPORTED, message));
+            }
             _ => {}
         }
         Ok(())
@@ -251,7 +283,10 @@ impl VisitorMut for MysqlRewriter<'_> {
             TableFactor::Table { name, alias, args: None, with_hints, index_hints, partitions, .. } => {
                 with_hints.clear();
                 index_hints.clear();
-                partitions.clear();
+                if !partitions.is_empty() {
+                    let message = "PARTITION is not supported: logs don't tell the partitions of rows";
+                    return ControlFlow::Break(refused(NOT_SUPPORTED, message));
+                }
                 match self.table(name, alias) {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(refusal) => ControlFlow::Break(refusal),
@@ -333,14 +368,21 @@ fn cast(expression: Expr, data_type: DataType) -> Expr {
 }
 
 /// A type of CAST as the query engine knows it.
-fn cast_type(kind: &DataType) -> DataType {
-    match kind {
+fn cast_type(kind: &DataType) -> Result<DataType, StatementRefusal> {
+    Ok(match kind {
         DataType::Signed | DataType::SignedInteger => DataType::BigInt(None),
         DataType::Unsigned | DataType::UnsignedInteger => DataType::BigIntUnsigned(None),
         DataType::Char(_) | DataType::Character(_) | DataType::Nvarchar(_) | DataType::JSON => {
             DataType::Varchar(None)
         }
+        // They would be cut, or filled with zeros.
+        DataType::Binary(Some(_)) | DataType::Varbinary(Some(_)) => {
+            return Err(refused(NOT_SUPPORTED, "CAST to BINARY of a length is not supported: leave it out"));
+        }
         DataType::Binary(_) | DataType::Varbinary(_) => DataType::Bytea,
+        DataType::Decimal(ExactNumberInfo::None) | DataType::Dec(ExactNumberInfo::None) => {
+            DataType::Decimal(ExactNumberInfo::PrecisionAndScale(10, 0))
+        }
         DataType::Datetime(digits) => {
             // Those that Arrow's times may have.
             let digits = match digits {
@@ -351,6 +393,41 @@ fn cast_type(kind: &DataType) -> DataType {
             DataType::Timestamp(Some(digits), TimezoneInfo::None)
         }
         other => other.clone(),
+    })
+}
+
+/// The characters of a text that CAST leaves.
+fn cast_length(kind: &DataType) -> Option<u64> {
+    match kind {
+        DataType::Char(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Character(Some(CharacterLength::IntegerLength { length, .. }))
+        | DataType::Nvarchar(Some(CharacterLength::IntegerLength { length, .. })) => Some(*length),
+        _ => None,
+    }
+}
+
+/// A text, cut to a length if there is one.
+fn cut(whole: Expr, length: Option<u64>) -> Expr {
+    let Some(length) = length else { return whole };
+    let arguments = [whole.clone(), number(&length.to_string())];
+    functions::expression("left($1, $2)", &arguments).unwrap_or(whole)
+}
+
+/// Refuses a character set in which a text's bytes mean something else than in UTF-8.
+fn check_text_form(name: &str) -> Result<(), StatementRefusal> {
+    let name = name.trim_matches(['`', '\'', '"']);
+    check_character_set(name).map_err(|error| refused(error.code, error.message))
+}
+
+/// Whether a place is a number that counts from the end of a text in MySQL, or 0.
+fn is_at_most_zero(place: &Expr) -> bool {
+    match place {
+        Expr::Nested(place) => is_at_most_zero(place),
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => true,
+        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+            number.parse::<f64>().is_ok_and(|number| number < 0.5)
+        }
+        _ => false,
     }
 }
 

@@ -29,7 +29,8 @@ const FUNCTIONS: &[(&str, usize, &str)] = &[
     ("DAYOFWEEK", 1, "CAST(date_part('dow', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT) + 1"),
     ("DAYOFYEAR", 1, "CAST(date_part('doy', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT)"),
     ("FROM_UNIXTIME", 1, "arrow_cast(CAST($1 * 1000000 AS BIGINT), 'Timestamp(Microsecond, None)')"),
-    ("HEX", 1, "hex(CAST($1 AS BYTEA))"),
+    // Of bytes and texts. Concatenation refuses numbers, whose bytes as they are in memory are not their digits.
+    ("HEX", 1, "hex(CAST(($1 || X'') AS BYTEA))"),
     ("HOUR", 1, "CAST(date_part('hour', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT)"),
     ("IF", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("INSTR", 2, "strpos($1, $2)"),
@@ -40,6 +41,8 @@ const FUNCTIONS: &[(&str, usize, &str)] = &[
     ("LOCALTIME", 0, "arrow_cast(now(), 'Timestamp(Second, None)')"),
     ("LOCALTIMESTAMP", 0, "arrow_cast(now(), 'Timestamp(Second, None)')"),
     ("LOCATE", 2, "strpos($2, $1)"),
+    // With one argument, the engine's is that of base 10.
+    ("LOG", 1, "ln($1)"),
     ("LOWER", 1, "lower(CAST($1 AS VARCHAR))"),
     (
         "MICROSECOND",

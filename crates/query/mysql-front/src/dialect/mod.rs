@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 
 use binlogz_query::StatementTokens;
 use binlogz_query_server::StatementRefusal;
-use datafusion::sql::sqlparser::ast::{Statement, VisitMut};
+use datafusion::sql::sqlparser::ast::{Expr, LimitClause, Statement, Value, VisitMut};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -64,7 +64,9 @@ pub(crate) fn translate(
         tokens.map_err(|error| syntax_of_line(&error.to_string()))?;
     let begins = words::Words::new(text, &tokens);
     if let Some(list) = show::list(begins, session, known)? {
-        let mut translated = translate(&list.query, session, known)?;
+        // As in MySQL, sql_select_limit is of SELECT alone.
+        let session = MysqlSession { rows_max: u64::MAX, ..session.clone() };
+        let mut translated = translate(&list.query, &session, known)?;
         translated.names = AnswerNames::Given(list.names);
         return Ok(translated);
     }
@@ -79,8 +81,20 @@ pub(crate) fn translate(
     if let AnswerNames::Given(_) = names {
         names::tell_apart(&mut statement);
     }
+    limit_rows(&mut statement, session.rows_max);
     let is_listing = rewriter.is_listing();
     Ok(TranslatedStatement { statement, parameters, names, system: rewriter.system, is_listing })
+}
+
+/// Gives a query the LIMIT of the session's `sql_select_limit`, if it has none of its own.
+fn limit_rows(statement: &mut Statement, rows_max: u64) {
+    let Statement::Query(query) = statement else { return };
+    if query.limit_clause.is_some() || query.fetch.is_some() || i64::try_from(rows_max).is_err() {
+        return;
+    }
+    let limit = Expr::Value(Value::Number(rows_max.to_string(), false).with_empty_span());
+    query.limit_clause =
+        Some(LimitClause::LimitOffset { limit: Some(limit), offset: None, limit_by: Vec::new() });
 }
 
 /// The one query among the tokens.

@@ -80,6 +80,36 @@ fn functions_are_told_in_the_engines_words() {
 }
 
 #[test]
+fn what_would_mean_something_else_is_refused() {
+    for text in [
+        "SELECT 1 FROM orders PARTITION (p0)",
+        "SELECT 'a' = 'A' COLLATE utf8mb4_0900_ai_ci",
+        "SELECT CAST('a' AS BINARY(3))",
+        "SELECT SUBSTRING('abc', -2)",
+        "SELECT SUBSTR('abc', 0, 1)",
+        "SELECT MID('abc', -2, 1)",
+    ] {
+        assert_eq!(number(text).0, 1235, "{text}");
+    }
+    assert_eq!(number("SELECT _latin1 x'E9'").0, 1115);
+    assert_eq!(number("SELECT CONVERT('a' USING latin1)").0, 1115);
+    assert_eq!(told("SELECT 'a' COLLATE utf8mb4_bin, _utf8mb4 'a' AS b"), "SELECT 'a', 'a' AS b");
+    assert_eq!(told("SELECT CAST('abc' AS CHAR(2))"), "SELECT (left((CAST('abc' AS VARCHAR)), (2)))");
+    assert_eq!(told("SELECT CAST(1.5 AS DECIMAL)"), "SELECT CAST(1.5 AS DECIMAL(10,0))");
+    assert_eq!(told("SELECT LOG(100)"), "SELECT (ln((100)))");
+    assert_eq!(told("SELECT FOUND_ROWS()"), "SELECT FOUND_ROWS()");
+}
+
+#[test]
+fn an_answer_has_no_more_rows_than_the_session_wants() {
+    let session = MysqlSession { rows_max: 2, ..session::for_tests() };
+    let told = |text: &str| translate(text, &session, &Shop).unwrap().statement.to_string();
+    assert_eq!(told("SELECT 1 UNION SELECT 2"), "SELECT 1 UNION SELECT 2 LIMIT 2");
+    assert_eq!(told("SELECT 1 LIMIT 5"), "SELECT 1 LIMIT 5");
+    assert!(!told("SHOW TABLES").contains("LIMIT"));
+}
+
+#[test]
 fn columns_are_called_by_the_words_of_the_statement() {
     let names = |text: &str| translated(text).unwrap().names;
     let given = |names: &[&str]| AnswerNames::Given(names.iter().map(|name| (*name).to_owned()).collect());

@@ -142,6 +142,8 @@ impl MysqlConnection {
                 };
                 Some((Some(value.value.to_owned()), kind))
             }
+            // A backslash before these stays, which isn't to be seen here.
+            Expression::Text(literal) if literal.contains(['%', '_']) => None,
             Expression::Text(literal) => text(literal),
             Expression::Literal(literal) if literal.parse::<i64>().is_ok() => {
                 Some((Some(literal.clone()), ResultKind::INTEGER))

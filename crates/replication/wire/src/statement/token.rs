@@ -102,13 +102,26 @@ fn word(rest: &str) -> (String, &str) {
     (word.to_owned(), behind)
 }
 
-/// A quoted text: a doubled quote, and a character after a backslash, stand for themselves.
+/// What a letter after a backslash stands for (MySQL's manual, "String Literals").
+fn escaped(letter: char) -> char {
+    match letter {
+        '0' => '\0',
+        'b' => '\u{8}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'Z' => '\u{1a}',
+        other => other,
+    }
+}
+
+/// A quoted text: a doubled quote stands for one, and so do most characters after a backslash.
 fn quoted(rest: &str, quote: char) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut letters = rest.strip_prefix(quote)?.chars();
     loop {
         match letters.next()? {
-            '\\' if quote != '`' => text.push(letters.next()?),
+            '\\' if quote != '`' => text.push(escaped(letters.next()?)),
             letter if letter == quote => match letters.as_str().strip_prefix(quote) {
                 Some(behind) => {
                     text.push(quote);
