@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use binlogz_query_server::StatementRefusal;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Offset, OffsetRows, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan,
-    VisitorMut,
+    BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Offset,
+    OffsetRows, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TimezoneInfo, UnaryOperator,
+    Value, ValueWithSpan, VisitorMut,
 };
 
 use super::functions;
@@ -128,15 +128,16 @@ impl<'s> MysqlRewriter<'s> {
         if name.eq_ignore_ascii_case("GROUP_CONCAT") {
             return group_concat(function).map(|()| None);
         }
+        // The engine's STDDEV is that of a sample.
+        if let Some(told) = functions::aggregate(&name) {
+            function.name = ObjectName::from(vec![Ident::new(told)]);
+            return Ok(None);
+        }
         let arguments = match &function.args {
             FunctionArguments::None => Some(Vec::new()),
             FunctionArguments::List(list) => plain(&list.args),
             FunctionArguments::Subquery(_) => None,
         };
-        let from = arguments.as_ref().and_then(|arguments| arguments.get(1));
-        if name.eq_ignore_ascii_case("MID") && from.is_some_and(is_at_most_zero) {
-            return Err(refused(NOT_SUPPORTED, "MID from a place below 1 is not supported: use RIGHT"));
-        }
         let is_plain = function.over.is_none() && function.filter.is_none();
         let Some(arguments) = arguments.filter(|_| is_plain) else { return Ok(None) };
         if let Some(told) = self.told(&name, &arguments).or_else(|| functions::function(&name, &arguments)) {
@@ -224,9 +225,11 @@ impl<'s> MysqlRewriter<'s> {
                     *expression = cut(whole, length);
                 }
             }
-            Expr::Substring { substring_from: Some(from), .. } if is_at_most_zero(from) => {
-                let message = "SUBSTRING from a place below 1 is not supported: use RIGHT";
-                return Err(refused(NOT_SUPPORTED, message));
+            Expr::Substring { expr, substring_from: Some(from), substring_for, .. } => {
+                let length = substring_for.as_deref().cloned();
+                if let Some(told) = functions::substring(expr, from, length) {
+                    *expression = told;
+                }
             }
             _ => {}
         }
@@ -417,18 +420,6 @@ fn cut(whole: Expr, length: Option<u64>) -> Expr {
 fn check_text_form(name: &str) -> Result<(), StatementRefusal> {
     let name = name.trim_matches(['`', '\'', '"']);
     check_character_set(name).map_err(|error| refused(error.code, error.message))
-}
-
-/// Whether a place is a number that counts from the end of a text in MySQL, or 0.
-fn is_at_most_zero(place: &Expr) -> bool {
-    match place {
-        Expr::Nested(place) => is_at_most_zero(place),
-        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => true,
-        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
-            number.parse::<f64>().is_ok_and(|number| number < 0.5)
-        }
-        _ => false,
-    }
 }
 
 fn text(value: &str) -> Expr {

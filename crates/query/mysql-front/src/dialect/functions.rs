@@ -37,6 +37,7 @@ const FUNCTIONS: &[(&str, usize, &str)] = &[
     ("ISNULL", 1, "$1 IS NULL"),
     ("JSON_UNQUOTE", 1, "CASE WHEN left($1, 1) = '\"' THEN json_value($1, '$') ELSE $1 END"),
     ("LCASE", 1, "lower(CAST($1 AS VARCHAR))"),
+    ("LEFT", 2, "left($1, CASE WHEN $2 < 0 THEN 0 ELSE $2 END)"),
     ("LENGTH", 1, "octet_length($1)"),
     ("LOCALTIME", 0, "arrow_cast(now(), 'Timestamp(Second, None)')"),
     ("LOCALTIMESTAMP", 0, "arrow_cast(now(), 'Timestamp(Second, None)')"),
@@ -49,7 +50,6 @@ const FUNCTIONS: &[(&str, usize, &str)] = &[
         1,
         "CAST(date_part('microsecond', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT) % 1000000",
     ),
-    ("MID", 3, "substr($1, $2, $3)"),
     ("MINUTE", 1, "CAST(date_part('minute', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT)"),
     ("MOD", 2, "$1 % $2"),
     ("MONTH", 1, "CAST(date_part('month', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT)"),
@@ -60,6 +60,7 @@ const FUNCTIONS: &[(&str, usize, &str)] = &[
     ("CURRENT_TIMESTAMP", 1, "arrow_cast(now(), 'Timestamp(Microsecond, None)')"),
     ("QUARTER", 1, "CAST(date_part('quarter', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT)"),
     ("RAND", 0, "random()"),
+    ("RIGHT", 2, "right($1, CASE WHEN $2 < 0 THEN 0 ELSE $2 END)"),
     ("SECOND", 1, "CAST(date_part('second', arrow_cast($1, 'Timestamp(Microsecond, None)')) AS BIGINT)"),
     ("SUBDATE", 2, "$1 - $2"),
     ("SYSDATE", 0, "arrow_cast(now(), 'Timestamp(Second, None)')"),
@@ -131,6 +132,10 @@ pub(super) fn function(name: &str, arguments: &[Expr]) -> Option<Expr> {
     match (name.as_str(), arguments) {
         ("CONCAT", [_, ..]) => return joined(arguments),
         ("GREATEST" | "LEAST", [_, _, ..]) => return unless_null(&name, arguments),
+        ("MID", [text, from, length]) => {
+            let plain = || expression("substr($1, $2, $3)", arguments);
+            return substring(text, from, Some(length.clone())).or_else(plain);
+        }
         ("DATE_FORMAT", [moment, format]) => return formatted(moment, format),
         ("FROM_UNIXTIME", [seconds, format]) => {
             return formatted(&function("FROM_UNIXTIME", std::slice::from_ref(seconds))?, format);
@@ -152,6 +157,32 @@ pub(super) fn function(name: &str, arguments: &[Expr]) -> Option<Expr> {
     let (.., text) =
         FUNCTIONS.iter().find(|(known, count, _)| *known == name && *count == arguments.len())?;
     expression(text, arguments)
+}
+
+/// MySQL's names of functions of groups that the engine has by another name, or with another meaning.
+pub(super) fn aggregate(name: &str) -> Option<&'static str> {
+    match name.to_ascii_uppercase().as_str() {
+        "STD" | "STDDEV" => Some("stddev_pop"),
+        "VARIANCE" => Some("var_pop"),
+        _ => None,
+    }
+}
+
+/// SUBSTRING, whose place counts from the text's end if it is negative, and has nothing if it is 0 or before the text; `None`: the
+/// place is a number above 0, which the engine takes as MySQL does.
+pub(super) fn substring(text: &Expr, from: &Expr, length: Option<Expr>) -> Option<Expr> {
+    if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) = from
+        && number.parse::<u32>().is_ok_and(|number| number > 0)
+    {
+        return None;
+    }
+    let place = "CASE WHEN $2 > 0 THEN $2 \
+         WHEN $2 < 0 AND char_length($1) + $2 >= 0 THEN char_length($1) + $2 + 1 \
+         WHEN $2 <= 0 THEN 2147483647 END";
+    let mut arguments = vec![text.clone(), from.clone()];
+    arguments.extend(length);
+    let rest = if arguments.len() == 3 { ", $3" } else { "" };
+    expression(&format!("substr($1, {place}{rest})"), &arguments)
 }
 
 /// An expression with arguments in the places of `$1`, `$2` ….

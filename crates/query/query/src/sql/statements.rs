@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
@@ -182,7 +182,7 @@ impl ParameterValues {
                 return Err(Error::Sql(format!("parameter ${name} has no value")));
             };
             let value = match &kind {
-                Some(kind) => value.cast_to(kind).map_err(|_| {
+                Some(kind) => cast_exactly(value, kind).ok_or_else(|| {
                     Error::Sql(format!("parameter ${name} is '{value}', expected a value of type {kind}"))
                 })?,
                 None => value.clone(),
@@ -190,6 +190,35 @@ impl ParameterValues {
             bound.insert(name, value.into());
         }
         plan.with_param_values(ParamValues::Map(bound)).map_err(|error| Error::of(&error, 0))
+    }
+}
+
+/// A value as another type; `None`: it has none of that type. 1.5 isn't an integer, and a day has no hour: without these a value
+/// would compare as another one.
+fn cast_exactly(value: &ScalarValue, kind: &DataType) -> Option<ScalarValue> {
+    let cast = value.cast_to(kind).ok()?;
+    let is_decimal = matches!(kind, DataType::Decimal128(..) | DataType::Decimal256(..));
+    let is_date = matches!(kind, DataType::Date32 | DataType::Date64);
+    if value.is_null() || !(kind.is_integer() || is_decimal || is_date) {
+        return Some(cast);
+    }
+    // The type in which both are compared.
+    let common = match value.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is_decimal => {
+            DataType::Decimal256(76, 38)
+        }
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if is_date => {
+            DataType::Timestamp(TimeUnit::Microsecond, None)
+        }
+        // A text with more than an integer wasn't cast.
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => return Some(cast),
+        own => own,
+    };
+    match (value.cast_to(&common), cast.cast_to(&common)) {
+        (Ok(given), Ok(made)) => (given == made).then_some(cast),
+        // A text that this type doesn't read, such as 2024-1-5, or a number of more digits than it has.
+        (Err(_), _) => Some(cast),
+        (Ok(_), Err(_)) => None,
     }
 }
 
@@ -216,4 +245,43 @@ pub(crate) fn types(plan: &LogicalPlan) -> Result<BTreeMap<String, Option<DataTy
         })
     })?;
     Ok(types)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> ScalarValue {
+        ScalarValue::Utf8(Some(text.to_owned()))
+    }
+
+    #[test]
+    fn values_become_what_a_parameter_needs_or_are_none_of_it() {
+        let cents = DataType::Decimal128(10, 2);
+        let day = DataType::Date32;
+        // 2024-02-29 in days, and in microseconds.
+        let (days, micros) = (19_782, 19_782 * 86_400_000_000);
+        for (value, kind, expected) in [
+            (text("10.250"), &cents, Some(ScalarValue::Decimal128(Some(1025), 10, 2))),
+            (text("10.254"), &cents, None),
+            (ScalarValue::Float64(Some(10.25)), &cents, Some(ScalarValue::Decimal128(Some(1025), 10, 2))),
+            (ScalarValue::Float64(Some(10.254)), &cents, None),
+            (ScalarValue::Decimal128(Some(10_254), 8, 3), &cents, None),
+            (ScalarValue::Float64(Some(2.0)), &DataType::Int32, Some(ScalarValue::Int32(Some(2)))),
+            (ScalarValue::Float64(Some(1.5)), &DataType::Int32, None),
+            (text("1.5"), &DataType::Int32, None),
+            (ScalarValue::Int64(Some(-1)), &DataType::UInt32, None),
+            (text("2024-02-29"), &day, Some(ScalarValue::Date32(Some(days)))),
+            (text("2024-02-29 10:00:00"), &day, None),
+            (
+                ScalarValue::TimestampMicrosecond(Some(micros), None),
+                &day,
+                Some(ScalarValue::Date32(Some(days))),
+            ),
+            (ScalarValue::TimestampMicrosecond(Some(micros + 1), None), &day, None),
+            (ScalarValue::Null, &DataType::Int32, Some(ScalarValue::Int32(None))),
+        ] {
+            assert_eq!(cast_exactly(&value, kind), expected, "{value:?} as {kind}");
+        }
+    }
 }
