@@ -223,6 +223,10 @@ impl UnreadNotes {
         self.0.lock().retain(|Note { key, place }| keep(&key.with(*place, 1)));
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.lock().is_empty()
+    }
+
     /// Takes all notes out.
     pub(crate) fn take(&self) -> UnreadChanges {
         let mut unread = UnreadChanges::default();

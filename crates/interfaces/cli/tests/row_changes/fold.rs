@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use binlogz_binlog::frame::encode_event;
+use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags};
 use binlogz_testkit::{InstalledTool, MysqlSandbox, Result, Tool, require_tool, setting};
 
 use crate::common::{Folder, Ran};
@@ -249,5 +251,94 @@ fn changes_that_contradict_are_refused() -> Result<()> {
     assert_eq!(ran.code, Some(2), "{}", ran.text());
     assert!(ran.stderr.contains("gap.t: a row is inserted that is there"), "{}", ran.stderr);
     assert!(!folder.path("folded").exists());
+    Ok(())
+}
+
+/// The places of the events of a type in a log.
+fn places_of(log: &[u8], event_type: u8) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut at = 4;
+    while let Some(size) = log.get(at + 9..at + 13) {
+        if log[at + 4] == event_type {
+            places.push(at);
+        }
+        at += u32::from_le_bytes(size.try_into().unwrap()) as usize;
+    }
+    places
+}
+
+/// Folding into `folded` is refused with these words.
+fn is_refused(folder: &Folder, options: &[&str], logs: &[&Path], words: &str) {
+    let ran = folded(folder, "folded", options, logs);
+    assert_eq!(ran.code, Some(2), "{}", ran.text());
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    assert!(!folder.path("folded").exists());
+}
+
+#[test]
+fn logs_with_a_gap_are_refused() -> Result<()> {
+    const WRITE_ROWS: u8 = 30;
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let begun = logged(&source, &folder, "CREATE DATABASE gap; CREATE TABLE gap.t (id INT PRIMARY KEY)")?;
+    let before = source.gtid_executed()?;
+    let first = logged(&source, &folder, "INSERT INTO gap.t VALUES (1); INSERT INTO gap.t VALUES (2);")?;
+    let second = logged(&source, &folder, "INSERT INTO gap.t VALUES (3)")?;
+    let third = logged(&source, &folder, "INSERT INTO gap.t VALUES (4)")?;
+    // The target lacks what is in the log before.
+    let exclude = format!("--exclude-gtids={}", before.trim());
+    is_refused(&folder, &[&exclude], &[&second, &third], "the logs have a gap");
+    assert_eq!(folded(&folder, "whole", &[&exclude], &[&begun, &first, &second, &third]).code, Some(0));
+    // A log that is cut off between two events of a transaction.
+    let bytes = std::fs::read(&first).unwrap();
+    let cut = places_of(&bytes, WRITE_ROWS)[1];
+    let name = first.file_name().unwrap().to_str().unwrap();
+    let cut = folder.put(name, &bytes[..cut]);
+    is_refused(&folder, &[], &[&cut, &second, &third], "the logs have a gap");
+    // Without GTIDs nobody knows whether they leave a transaction out.
+    assert_eq!(folded(&folder, "anonymous", &[], &[&begun, &first]).code, Some(0));
+    let anonymous = folder.path("anonymous");
+    is_refused(&folder, &[&exclude], &[&anonymous], "a transaction without a GTID");
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_read_before_the_moment_is_told() -> Result<()> {
+    const GTID: u8 = 33;
+    let mysql = require_tool!(Tool::Mysql);
+    let source = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let log = logged(
+        &source,
+        &folder,
+        "CREATE DATABASE lost; CREATE TABLE lost.t (id INT PRIMARY KEY); INSERT INTO lost.t VALUES (1); INSERT INTO lost.t VALUES (2);",
+    )?;
+    let executed = source.gtid_executed()?;
+    let (uuid, range) = executed.trim().split_once(':').unwrap();
+    let last: u64 = range.rsplit('-').next().unwrap().parse().unwrap();
+    let mut bytes = std::fs::read(&log).unwrap();
+    let gtids = places_of(&bytes, GTID);
+    let place = gtids[gtids.len() - 1];
+    let header = EventHeader {
+        timestamp: 0,
+        event_type: EventType::INCIDENT,
+        server_id: 1,
+        event_size: 0,
+        end_log_pos: 0,
+        flags: HeaderFlags::default(),
+    };
+    let incident = encode_event(header, b"\x01\0\x04lost", ChecksumAlgorithm::CRC32);
+    bytes.splice(place..place, incident);
+    let damaged = folder.put("damaged", &bytes);
+    let until = format!("--until-gtid={uuid}:{last}");
+    for options in [&[][..], &[&*until]] {
+        let ran = folded(&folder, "folded", options, &[&damaged]);
+        assert_eq!(ran.code, Some(1), "{}", ran.text());
+        assert!(ran.stderr.contains("the server lost changes here"), "{}", ran.stderr);
+        assert!(!folder.path("folded").exists());
+    }
+    let until = format!("--until-gtid={uuid}:{}", last - 1);
+    assert_eq!(folded(&folder, "before", &[&until], &[&damaged]).code, Some(0));
     Ok(())
 }

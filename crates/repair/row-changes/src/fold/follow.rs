@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use binlogz_binlog::EventType;
-use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, XaPrepareEvent};
-use binlogz_binlog::gtid::Gtid;
+use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, QueryEvent, XaPrepareEvent};
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::{Spool, SpoolMemory};
 
@@ -74,6 +74,14 @@ pub(super) struct FoldFollower<'o> {
     in_segment: HashMap<Vec<u8>, usize>,
     /// XA transactions that are prepared.
     prepared: HashSet<String>,
+    /// All transactions that came before: those before the first log, those that are left out, those of the logs. `None`: no log has told.
+    before: Option<GtidSet>,
+    /// Transactions that a log doesn't have to their end, though others follow: as in relay logs, they come again.
+    unended: Vec<(Gtid, String)>,
+    /// Whether changes of this log could not be read.
+    has_unread: bool,
+    /// The moment has passed, and the log is only read to tell which changes can't be read.
+    is_over: bool,
     /// When the last transaction of the segment was committed.
     time: u64,
     summary: FoldSummary,
@@ -93,15 +101,40 @@ impl<'o> FoldFollower<'o> {
             of_batch: Vec::new(),
             in_segment: HashMap::new(),
             prepared: HashSet::new(),
+            before: None,
+            unended: Vec::new(),
+            has_unread: false,
+            is_over: false,
             time: 0,
             summary: FoldSummary::default(),
         })
     }
 
-    pub(super) fn begin_log(&mut self, name: &str) {
+    /// Begins a log.
+    ///
+    /// # Errors
+    ///
+    /// The log before it ends within a transaction that has no GTID by which it is known again.
+    pub(super) fn begin_log(&mut self, name: &str) -> Result<(), Error> {
+        self.note_unended()?;
         name.clone_into(&mut self.log);
-        // It was cut off, as by a crash: it was never committed, or comes again.
-        self.open = None;
+        self.has_unread = false;
+        Ok(())
+    }
+
+    /// Whether the moment has passed.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The moment has passed. Changes before it that can't be read are told with those of the whole log.
+    fn moment(&mut self) -> Result<(), FollowEnd> {
+        self.summary.has_met_moment = true;
+        if !self.has_unread {
+            return Err(FollowEnd::Moment);
+        }
+        self.is_over = true;
+        Ok(())
     }
 
     pub(super) fn take_batch(&mut self, records: &Spool) -> Result<(), FollowEnd> {
@@ -114,7 +147,12 @@ impl<'o> FoldFollower<'o> {
     }
 
     fn record(&mut self, record: FoldRecord<'_>) -> Result<(), FollowEnd> {
+        if self.is_over {
+            return Ok(());
+        }
         match record {
+            FoldRecord::Unread => self.has_unread = true,
+            FoldRecord::Previous(body) => self.previous(body)?,
             FoldRecord::Begin(offset, event) => self.begin(offset, &event)?,
             FoldRecord::Event(event) => {
                 self.note_xa(&event)?;
@@ -155,6 +193,45 @@ impl<'o> FoldFollower<'o> {
         )))
     }
 
+    /// A log begins after these transactions: all of them came in the logs before it, or the target has them.
+    fn previous(&mut self, body: &[u8]) -> Result<(), FollowEnd> {
+        self.note_unended().map_err(FollowEnd::Error)?;
+        let previous = PreviousGtidsEvent::decode(body)?.gtid_set;
+        let excluded = &self.options.excluded;
+        let mut lacking = previous.clone();
+        match &mut self.before {
+            Some(before) => {
+                lacking.subtract(before);
+                lacking.subtract(&self.summary.gtids);
+            }
+            before => {
+                // Without a choice the target has the state before the first log.
+                if excluded.is_empty() {
+                    lacking = GtidSet::default();
+                }
+                *before = Some(previous);
+            }
+        }
+        lacking.subtract(excluded);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let place = &self.log;
+        Err(FollowEnd::Error(Error::Refused(format!(
+            "{place}: it comes after {lacking}, which no log before it has and --exclude-gtids doesn't name: the logs have a gap"
+        ))))
+    }
+
+    /// The open transaction, if there is one, has no end, and others follow it. It was cut off, as in relay logs, and comes again; or it is lost.
+    fn note_unended(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.take().filter(|open| !open.is_excluded) else { return Ok(()) };
+        match open.gtid {
+            Some(gtid) => self.unended.push((gtid, open.place)),
+            None => return Err(unended(&open.place)),
+        }
+        Ok(())
+    }
+
     /// The number of a table among all.
     fn number(&mut self, fields: &[u8]) -> io::Result<usize> {
         if let Some(number) = self.numbers.get(fields) {
@@ -177,12 +254,20 @@ impl<'o> FoldFollower<'o> {
             .map(|times| times.original.unwrap_or(times.immediate))
             .filter(|time| *time > 0)
             .unwrap_or(u64::from(event.timestamp) * 1_000_000);
+        self.note_unended().map_err(FollowEnd::Error)?;
         if let Some(TableMoment::Before(end)) = self.options.until
             && i64::try_from(time).unwrap_or(i64::MAX) >= end
         {
-            self.summary.has_met_moment = true;
-            return Err(FollowEnd::Moment);
+            return self.moment();
         }
+        if gtid.is_none() && !self.options.excluded.is_empty() {
+            let line = format!(
+                "{} at {offset}: a transaction without a GTID: whether --exclude-gtids leaves it out can't be told",
+                self.log
+            );
+            return Err(FollowEnd::Error(Error::Refused(line)));
+        }
+        self.unended.retain(|(own, _)| Some(own) != gtid.as_ref());
         let is_again = gtid.as_ref().is_some_and(|gtid| self.summary.gtids.contains(gtid));
         if let Some(gtid) = gtid.filter(|_| is_again) {
             let line =
@@ -242,8 +327,7 @@ impl<'o> FoldFollower<'o> {
             }
         }
         if is_last {
-            self.summary.has_met_moment = true;
-            return Err(FollowEnd::Moment);
+            return self.moment();
         }
         Ok(())
     }
@@ -335,6 +419,9 @@ impl<'o> FoldFollower<'o> {
             FollowEnd::Error(error) => error,
             FollowEnd::Moment => Error::Io(broken()),
         })?;
+        if let Some((_, place)) = self.unended.first() {
+            return Err(unended(place));
+        }
         let counts = self.writer.counts;
         Ok(FoldSummary {
             written: counts.transactions,
@@ -345,4 +432,9 @@ impl<'o> FoldFollower<'o> {
             ..self.summary
         })
     }
+}
+
+/// The error that a transaction lacks its end, though others follow.
+fn unended(place: &str) -> Error {
+    Error::Refused(format!("{place}: this transaction has no end, and others follow it, expected whole logs"))
 }

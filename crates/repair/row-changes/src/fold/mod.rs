@@ -127,7 +127,7 @@ impl<'o> Fold<'o> {
         let tables = self.tables;
         let digests = &self.digests;
         let follower = &mut self.follower;
-        follower.begin_log(name);
+        follower.begin_log(name)?;
         let memory = SpoolMemory::new(RECORDS_MEMORY);
         let mut ended = None;
         let ran = events::run(
@@ -148,7 +148,7 @@ impl<'o> Fold<'o> {
         match (ran, ended) {
             (_, Some(FollowEnd::Moment)) => Ok((RunSummary::default(), false)),
             (_, Some(FollowEnd::Error(error))) => Err(error),
-            (ran, None) => Ok((ran?, true)),
+            (ran, None) => Ok((ran?, !follower.is_over())),
         }
     }
 

@@ -100,10 +100,15 @@ impl<'o> FoldWorker<'o> {
         for body in &batch.carried().table_maps {
             self.take_map(body, lengths)?;
         }
+        let mut has_unread = false;
         while let Some(item) = batch.next_item() {
             match item {
                 BatchItem::Event(event) => self.event(&event, records)?,
                 BatchItem::PayloadEnd(_) => FoldRecord::End.put(records)?,
+            }
+            if !has_unread && batch.has_unread() {
+                has_unread = true;
+                FoldRecord::Unread.put(records)?;
             }
         }
         Ok(())
@@ -125,6 +130,9 @@ impl<'o> FoldWorker<'o> {
             flags: event.header.flags,
             body: event.body,
         };
+        if event_type == EventType::PREVIOUS_GTIDS {
+            FoldRecord::Previous(event.body).put(records)?;
+        }
         if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
             FoldRecord::Begin(event.position.offset, passed).put(records)?;
         }

@@ -8,6 +8,8 @@
 //!    4 change   4 table · side before · side after
 //!    5 border   1 class · n words: why the transaction can't be folded
 //!    6 end
+//!    7 unread   changes that can't be read stand before it, or soon after it
+//!    8 previous n body of the event with the GTIDs before the log
 //! side          1 is there · 16 digest of the columns of unique keys, 0: not known · 4+n key · 4+n image
 //! ordered row   4 table · 4+n image before · n image after
 //! net row       4+n key · 8 copies · image first · image last
@@ -29,6 +31,8 @@ const TABLE: u8 = 3;
 const CHANGE: u8 = 4;
 const BORDER: u8 = 5;
 const END: u8 = 6;
+const UNREAD: u8 = 7;
+const PREVIOUS: u8 = 8;
 
 /// An event that goes through as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +67,10 @@ pub(crate) enum FoldRecord<'b> {
     /// Its transaction can't be folded: the class of the reason, and words.
     Border(u8, &'b [u8]),
     End,
+    /// Changes that can't be read stand before it, or soon after it.
+    Unread,
+    /// The body of the event with the GTIDs before the log.
+    Previous(&'b [u8]),
 }
 
 impl<'b> FoldRecord<'b> {
@@ -88,6 +96,8 @@ impl<'b> FoldRecord<'b> {
             }
             FoldRecord::Border(class, words) => put(spool, BORDER, &[&[class], words]),
             FoldRecord::End => put(spool, END, &[]),
+            FoldRecord::Unread => put(spool, UNREAD, &[]),
+            FoldRecord::Previous(body) => put(spool, PREVIOUS, &[body]),
         }
     }
 
@@ -111,6 +121,8 @@ impl<'b> FoldRecord<'b> {
                 FoldRecord::Border(class, fields.rest())
             }
             END => FoldRecord::End,
+            UNREAD => FoldRecord::Unread,
+            PREVIOUS => FoldRecord::Previous(content),
             _ => return Err(broken()),
         })
     }
@@ -264,6 +276,8 @@ mod tests {
             FoldRecord::Change(4, [None, Some(side)]),
             FoldRecord::Border(2, b"why"),
             FoldRecord::End,
+            FoldRecord::Unread,
+            FoldRecord::Previous(body),
         ];
         let mut spool = Spool::new(&SpoolMemory::new(1 << 20), Vec::new());
         records.iter().for_each(|record| record.put(&mut spool).unwrap());

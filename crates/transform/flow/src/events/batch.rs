@@ -126,6 +126,11 @@ impl<'w> EventBatch<'w> {
         self.batch.unread.retain(keep);
     }
 
+    /// Whether there are notes about changes that could not be read, of events that have passed or were read ahead.
+    pub fn has_unread(&self) -> bool {
+        !self.batch.unread.is_empty()
+    }
+
     /// Takes the notes about changes that could not be read: the run's result doesn't have them then.
     pub fn take_unread(&self) -> UnreadChanges {
         self.batch.unread.take()
