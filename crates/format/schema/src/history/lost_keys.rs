@@ -80,7 +80,8 @@ impl TableHistory {
         lost
     }
 
-    /// Whether a statement made the database: all of its tables were made in the logs, and those that no CREATE TABLE made weren't there.
+    /// Whether a statement made the database: all of its tables were made in the logs, and those that no CREATE TABLE made weren't there,
+    /// unless a table of another database was renamed into it.
     fn is_of_new_database(&self, lost: &LostForeignKeys<'_>) -> bool {
         let database = match &lost.table {
             LostKeysTable::Table(database, _) | LostKeysTable::OfDatabase(database) => database,
@@ -89,7 +90,21 @@ impl TableHistory {
         let made = |(place, made): &(HistoryPlace, String)| {
             *place < lost.by.place && made.eq_ignore_ascii_case(database)
         };
-        lost.keys.is_none() && lost.since == HistoryPlace::default() && self.new_databases.iter().any(made)
+        lost.keys.is_none()
+            && lost.since == HistoryPlace::default()
+            && self.new_databases.iter().any(made)
+            && !self.takes_others(database)
+    }
+
+    /// Whether a database has, at some time, a table that was in another one at another time.
+    fn takes_others(&self, database: &str) -> bool {
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            self.names.iter().partition(|((own, _), _)| own.eq_ignore_ascii_case(database));
+        let [inside, outside] = [inside, outside].map(|names| {
+            let versions = names.iter().flat_map(|(_, periods)| periods.iter().filter_map(|(_, id)| *id));
+            versions.map(|id| self.first_of(id)).collect::<HashSet<_>>()
+        });
+        !inside.is_disjoint(&outside)
     }
 
     /// Takes the database that a statement makes, if it makes one.
@@ -404,6 +419,16 @@ mod tests {
             lost(&["CREATE DATABASE other", "DROP TABLE IF EXISTS other.c", "DROP DATABASE `other`"]),
             []
         );
+        assert_eq!(
+            lost(&[
+                "CREATE DATABASE other",
+                "RENAME TABLE c TO other.c",
+                "ALTER TABLE other.c DROP FOREIGN KEY cp"
+            ]),
+            [of(3, "other.c", "? since 0")]
+        );
+        let renamed = ["CREATE DATABASE other", "RENAME TABLE c TO other.c", "DROP DATABASE other"];
+        assert!(lost(&renamed).contains(&of(3, "other.*", "? since 0")));
         assert_eq!(lost(&["ALTER TABLE c DROP SYSTEM VERSIONING"]), []);
         assert_eq!(lost(&["ALTER TABLE c DROP COLUMN x", "ALTER TABLE c DROP INDEX i", "DROP VIEW v"]), []);
     }

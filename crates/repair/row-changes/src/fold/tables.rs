@@ -64,10 +64,6 @@ impl FoldTables {
         then.are_clear().then_some(then)
     }
 
-    pub(super) fn schema(&self) -> Option<&SchemaFile> {
-        self.schema.as_ref()
-    }
-
     /// As long as this is the same, so are all tables.
     pub(super) fn era(&self, place: HistoryPlace) -> usize {
         self.history.statements_before(place)

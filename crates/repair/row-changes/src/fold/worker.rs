@@ -9,7 +9,7 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Boundary, EventClass, EventType};
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_schema::{DefinedTable, HistoryPlace};
+use binlogz_schema::HistoryPlace;
 
 use super::border::FoldBorder;
 use super::sides::SideBytes;
@@ -168,12 +168,9 @@ impl<'o> FoldWorker<'o> {
         }
         let place = HistoryPlace { log: self.log, offset: event.position.offset };
         let index = self.meet(schema, place, rows.table_id);
-        let file = self.tables.and_then(FoldTables::schema);
-        let defined = file.and_then(|file| file.table(&schema.database, &schema.table));
         let below = BelowLog {
             keys: self.keys.as_ref(),
             may_be: changes_below(rows),
-            defined,
             operation: Operation::of(rows.kind()),
         };
         let Some(met) = self.met.get_mut(index) else { return Ok(()) };
@@ -241,7 +238,6 @@ impl MetTable {
 struct BelowLog<'k> {
     keys: Option<&'k crate::pass::CarryingKeys<'k>>,
     may_be: bool,
-    defined: Option<&'k DefinedTable>,
     operation: Operation,
 }
 
@@ -260,7 +256,9 @@ impl BelowLog<'_> {
             return Some((FoldBorder::UnknownKeys, table.written.shown()));
         };
         let source = (&event.log.description, place);
-        let told = (&table.written, self.defined);
+        // The keys of the table of now may be others, and to which index a key referred that isn't known any more isn't known either: each UPDATE
+        // may have been carried on by it.
+        let told = (&table.written, None);
         let carries = keys.carrying(source, told, self.operation, row, true).next().is_some();
         carries.then(|| (FoldBorder::Cascade, table.written.shown()))
     }
