@@ -408,7 +408,8 @@ impl<'o> FoldFollower<'o> {
                 let shown = self.tables.get(table as usize).map_or("a table", |table| &table.shown);
                 let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
                 FollowEnd::Error(Error::Refused(format!(
-                    "{place}{shown}: a row is inserted that is there, or one is changed or deleted that isn't: the logs lack changes"
+                    "{place}{shown}: a row is inserted that is there, or one is changed or deleted that isn't, or has other values: the logs lack changes, \
+                     or --schema tells a key that the table didn't have then"
                 )))
             }
         }

@@ -255,7 +255,7 @@ impl NetRow {
     /// Adds what came after it; `false`: that can't be.
     fn is_followed_by(&mut self, later: NetRow) -> bool {
         self.copies += later.copies;
-        let follows = self.last.is_some() == later.first.is_some();
+        let follows = bytes_of(&self.last) == bytes_of(&later.first);
         self.last = later.last;
         follows
     }
@@ -381,6 +381,17 @@ mod tests {
             net.change(TABLE, [None, side("k", "a")]).unwrap();
             let again = net.change(TABLE, [None, side("k", "b")]);
             let ended = again.and_then(|()| net.finish(&mut |_, _| Ok(())));
+            assert!(matches!(ended, Err(NetTrouble::Contradiction(Contradiction { table: 7 }))), "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn two_rows_of_one_key_are_an_error() {
+        for memory in [usize::MAX, 0] {
+            let mut net = NetChanges::new(memory);
+            net.change(TABLE, [side("k", "a"), side("k", "b")]).unwrap();
+            let other = net.change(TABLE, [side("k", "c"), side("k", "d")]);
+            let ended = other.and_then(|()| net.finish(&mut |_, _| Ok(())));
             assert!(matches!(ended, Err(NetTrouble::Contradiction(Contradiction { table: 7 }))), "{ended:?}");
         }
     }
