@@ -11,7 +11,7 @@ use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_row_changes::{Error, Fold, FoldOptions, FoldSummary, FoldTables, TableMoment};
+use binlogz_row_changes::{Error, Fold, FoldOptions, FoldSummary, FoldTables, TableMoment, sees_all_tables};
 use clap::Args;
 use serde::Serialize;
 
@@ -139,10 +139,20 @@ impl FoldCommand {
         let servers = (None, log_server.as_ref());
         let described = self.schema.read(&[], &options, servers)?;
         let keys = self.schema.carrying_keys((described.as_ref(), &[]), None, &options, servers)?;
-        let keys = keys.unwrap_or_else(|why| {
+        let mut keys = keys.unwrap_or_else(|why| {
             warn(&why);
             None
         });
+        if let Some(connect) = self.schema.server(&options, servers)?.filter(|_| keys.is_some()) {
+            let sees_all = sees_all_tables(&connect);
+            if !sees_all.map_err(|error| CommandFailure::of_server(&connect.server(), error))? {
+                warn(&format!(
+                    "{}: the account may not see all tables, nor their foreign keys; expected an account with SELECT on *.*",
+                    connect.server()
+                ));
+                keys = None;
+            }
+        }
         let mut tables = FoldTables::new(described, keys);
         for (number, log) in logs.iter().enumerate() {
             let progress = log.progress((number + 1, logs.len()))?;
