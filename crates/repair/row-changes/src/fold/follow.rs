@@ -54,6 +54,8 @@ struct OpenFold {
     time: u64,
     is_excluded: bool,
     border: Option<(FoldBorder, String)>,
+    /// Whether it ends with COMMIT as text: its tables' engine has no transactions, as MyISAM.
+    is_of_plain_engine: bool,
     /// Its events, and changes with the numbers of their tables among all.
     records: Spool,
     tables: Vec<usize>,
@@ -281,6 +283,7 @@ impl<'o> FoldFollower<'o> {
             time,
             is_excluded: gtid.as_ref().is_some_and(|gtid| self.options.excluded.contains(gtid)),
             border: None,
+            is_of_plain_engine: false,
             records: Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new()),
             tables: Vec::new(),
         });
@@ -298,6 +301,9 @@ impl<'o> FoldFollower<'o> {
         if event.event_type == EventType::QUERY {
             let query = QueryEvent::decode(event.body)?;
             let kind = StatementKind::of(query.statement);
+            if let (StatementKind::Commit, Some(open)) = (kind, &mut self.open) {
+                open.is_of_plain_engine = true;
+            }
             if matches!(kind, StatementKind::XaCommit | StatementKind::XaRollback) {
                 let text = String::from_utf8_lossy(query.statement);
                 let xid = text.splitn(3, ' ').nth(2).unwrap_or_default();
@@ -353,7 +359,8 @@ impl<'o> FoldFollower<'o> {
             self.end_segment()?;
         }
         for number in &open.tables {
-            let table = self.tables.get(*number).ok_or_else(broken)?;
+            let table = self.tables.get_mut(*number).ok_or_else(broken)?;
+            table.is_of_plain_engine |= open.is_of_plain_engine;
             self.in_segment.insert(table.name.clone(), *number);
         }
         self.time = self.time.max(open.time);

@@ -30,6 +30,8 @@ pub(super) struct FoldedTable {
     pub(super) shown: String,
     /// The name, for comparisons.
     pub(super) name: Vec<u8>,
+    /// Whether its engine may have no transactions. With GTIDs a server refuses to change such a table together with others.
+    pub(super) is_of_plain_engine: bool,
     map: Vec<u8>,
     /// A bit for each column.
     columns: Vec<u8>,
@@ -47,6 +49,7 @@ impl FoldedTable {
             has_key,
             shown: format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table)),
             name: [database, b"\0", table].concat(),
+            is_of_plain_engine: false,
             map: map.to_vec(),
             columns,
         })
@@ -123,12 +126,13 @@ impl<'o> SegmentWriter<'o> {
         let mut reader = RecordReader::new(rows.reader(0..rows.size()));
         let mut images = Vec::new();
         let mut count = 0;
-        let mut open = OpenTransaction { rows: 0, is_by_scan: false };
+        let mut open = OpenTransaction::default();
         while let Some((_, content)) = reader.next()? {
             let row = OrderedRow::read(content)?;
             let table = tables.get(row.table as usize).ok_or_else(broken)?;
             let is_full = open.rows >= self.rows_max.get() || self.writer.open_size() >= TRANSACTION_SIZE_MAX;
-            if is_full || open.rows > 0 && open.is_by_scan == table.has_key {
+            let is_apart = (table.is_of_plain_engine || open.is_of_plain_engine) && open.table != row.table;
+            if is_full || open.rows > 0 && (is_apart || open.is_by_scan == table.has_key) {
                 self.commit(&mut open, barrier, time)?;
             }
             images.clear();
@@ -143,6 +147,8 @@ impl<'o> SegmentWriter<'o> {
             self.writer.row(map, &logged, RowsFlags::NO_FOREIGN_KEY_CHECKS)?;
             open.rows += 1;
             open.is_by_scan = !table.has_key;
+            open.table = row.table;
+            open.is_of_plain_engine = table.is_of_plain_engine;
             count += 1;
         }
         self.commit(&mut open, barrier, time)?;
@@ -156,7 +162,7 @@ impl<'o> SegmentWriter<'o> {
         let last_committed = if open.is_by_scan { self.writer.last_number() } else { barrier };
         self.writer.commit_after(last_committed, time)?;
         self.counts.transactions += 1;
-        *open = OpenTransaction { rows: 0, is_by_scan: false };
+        *open = OpenTransaction::default();
         Ok(())
     }
 
@@ -173,8 +179,12 @@ impl<'o> SegmentWriter<'o> {
 }
 
 /// The transaction that is being written.
+#[derive(Default)]
 struct OpenTransaction {
     rows: u64,
     /// Whether its rows have no key by which they are found.
     is_by_scan: bool,
+    /// The table of its last row, and whether the engine of that one may have no transactions.
+    table: u32,
+    is_of_plain_engine: bool,
 }
