@@ -413,3 +413,23 @@ fn tables_without_transactions_are_changed_alone() -> Result<()> {
     assert_eq!(target.checksum_tables("plain")?, source.checksum_tables("plain")?);
     Ok(())
 }
+
+/// InnoDB takes the numbers of a column FTS_DOC_ID only in their order.
+#[test]
+fn rows_are_inserted_in_the_order_of_their_numbers() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let (source, target) = servers(mysql)?;
+    let folder = Folder::new();
+    let log = logged(
+        &source,
+        &folder,
+        "SET GLOBAL binlog_row_metadata = FULL; CREATE DATABASE words; USE words;
+         CREATE TABLE t (FTS_DOC_ID BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, w TEXT, FULLTEXT (w));
+         INSERT INTO t (w) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) SELECT CONCAT('word', i) FROM n;",
+    )?;
+    let report = figures(&folded(&folder, "folded", &["--format=json", "--transaction-rows=50"], &[&log]));
+    assert_eq!(report["inserted_rows"], 600, "{report}");
+    through_mysqlbinlog(&target, &folder.path("folded"))?;
+    assert_eq!(target.checksum_tables("words")?, source.checksum_tables("words")?);
+    Ok(())
+}
