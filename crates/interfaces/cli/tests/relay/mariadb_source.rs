@@ -80,12 +80,13 @@ fn is_stored(folder: &Folder, source: &SandboxServer) {
 
 #[test]
 fn mariadb_follows_by_position_and_by_gtid_through_restarts_of_relay_and_source() {
-    require_tool!(Tool::Mariadb);
+    let mariadb = require_tool!(Tool::Mariadb);
     require_tool!(Tool::Mariadb114);
     let folder = Folder::new();
     let mut source = source();
-    let configuration =
-        Configuration::of([url(&source)]).account("reader", "").ports(reserved_port(), reserved_port());
+    let configuration = Configuration::of([url(&source)])
+        .account("reader", "admin = true")
+        .ports(reserved_port(), reserved_port());
     let mut relay = configuration.start(&folder);
 
     let by_position = MariadbSandbox::start(&[("log-slave-updates", "ON")]).unwrap();
@@ -133,6 +134,20 @@ fn mariadb_follows_by_position_and_by_gtid_through_restarts_of_relay_and_source(
     is_stored(&folder, &source);
     let applied = by_gtid.sql("SELECT @@GLOBAL.gtid_slave_pos").unwrap();
     assert_eq!(applied, source.sql("SELECT @@GLOBAL.gtid_binlog_pos").unwrap());
+
+    // The file that it read last is gone, and it lacks nothing of it: its GTIDs lead on.
+    by_gtid.sql("STOP SLAVE").unwrap();
+    source.flush_binary_logs().unwrap();
+    let last = source.binlogs().unwrap().pop().unwrap();
+    let last = last.file_name().unwrap().to_str().unwrap();
+    source.sql(MORE).unwrap();
+    has_all(&by_position, &source, &mut relay);
+    let purge = format!("SET @binlogz_force = 1; PURGE BINARY LOGS TO '{last}'");
+    let mut client = relay.client(mariadb, "mariadb", "reader");
+    let purged: Ran = client.args(["--skip-ssl", "-e", &purge]).output().unwrap().into();
+    assert_eq!((purged.code, purged.stderr.as_str()), (Some(0), ""));
+    by_gtid.sql("START SLAVE").unwrap();
+    has_all(&by_gtid, &source, &mut relay);
 }
 
 fn dump(folder: &Folder, relay: &Relay, arguments: &[&str]) -> Ran {
@@ -151,8 +166,10 @@ fn clients_that_read_mariadbs_log_get_the_sources_bytes_and_others_are_told_why_
     let mariadb = require_tool!(Tool::Mariadb);
     let folder = Folder::new();
     let source = source();
-    let configuration =
-        Configuration::of([url(&source)]).account("reader", "").account("plain", "form = \"uncompressed\"");
+    let configuration = Configuration::of([url(&source)])
+        .account("reader", "")
+        .account("plain", "form = \"uncompressed\"")
+        .account("nameless", "form = \"auto\"\nrow_metadata = \"none\"");
     let mut relay = configuration.start(&folder);
     relay.wait_for("second file", |relay| (relay.status()["log"]["files"] == 2).then_some(()));
 
@@ -166,6 +183,10 @@ fn clients_that_read_mariadbs_log_get_the_sources_bytes_and_others_are_told_why_
 
     let ran = read(relay.client(mariadb, "mariadb-binlog", "plain").arg("--skip-ssl"));
     let why = "The source of this log is MariaDB: it is served as received";
+    assert!(ran.code == Some(1) && ran.stderr.contains(why), "{}", ran.stderr);
+
+    let ran = read(relay.client(mariadb, "mariadb-binlog", "nameless").arg("--skip-ssl"));
+    let why = "metadata of tables can't be changed in it (row_metadata of the account)";
     assert!(ran.code == Some(1) && ran.stderr.contains(why), "{}", ran.stderr);
 
     let replica = MariadbSandbox::start(&[]).unwrap();

@@ -4,7 +4,7 @@
 //! form          received, whatever is set: its names and positions are the source's. Others would be made by MySQL's rules
 //! clients       those that SET @mariadb_slave_capability = 4, as MariaDB's replicas and mariadb-binlog do
 //! requests      by file and position, or by MariaDB's GTIDs (@slave_connect_state): see `mariadb_start`
-//! treatment     none: profiles are about MySQL's events
+//! treatment     none: profiles are about MySQL's events. Accounts that ask for one are refused
 //! heartbeats    of version 1: the flag that asks MySQL for version 2 asks MariaDB for annotations
 //! ```
 
@@ -15,8 +15,9 @@ use binlogz_relay_log::Form;
 use binlogz_wire::dump_request::DumpRequest;
 
 use crate::error::{Error, Result};
+use crate::serve::accounts::AccountOptions;
 use crate::serve::client_form::FormPolicy;
-use crate::serve::table_choice::TableChoice;
+use crate::serve::row_metadata::RowMetadata;
 
 /// The capability of clients that know MariaDB's GTID events: the server rewrites them for others, which changes the log.
 const KNOWS_GTIDS: u32 = 4;
@@ -34,16 +35,17 @@ pub(crate) fn check(
     variables: &UserVariables,
     request: &DumpRequest,
     policy: FormPolicy,
-    tables: Option<&TableChoice>,
+    account: Option<&AccountOptions>,
 ) -> Result<Option<Vec<MariadbGtid>>> {
     let set = |name: &str| variables.get(name).and_then(Option::as_deref);
     let capability = set("mariadb_slave_capability").and_then(|text| text.parse::<u32>().ok());
     let refused = |why: &str| Err(refusal(why));
+    // Before the form, which these settings bring with them.
+    if let Some(why) = account.and_then(why_not_for) {
+        return refused(why);
+    }
     if matches!(policy, FormPolicy::Always(Form::Compressed | Form::Uncompressed)) {
         return refused("it is served as received, expected form = \"received\" or \"auto\"");
-    }
-    if tables.is_some_and(|tables| !tables.is_all()) {
-        return refused("tables can't be left out of it (tables, ignore_tables of the account)");
     }
     if matches!(request, DumpRequest::ByGtidSet { .. }) {
         return refused("it has no transactions by MySQL's GTIDs, and MySQL can't follow it");
@@ -57,6 +59,20 @@ pub(crate) fn check(
         );
     }
     set("slave_connect_state").map(connect_state).transpose()
+}
+
+/// What an account asks for that can't be done to MariaDB's events.
+fn why_not_for(account: &AccountOptions) -> Option<&'static str> {
+    if !account.tables.is_all() {
+        return Some("tables can't be left out of it (tables, ignore_tables of the account)");
+    }
+    if account.row_metadata.is_some_and(|metadata| metadata != RowMetadata::AsReceived) {
+        return Some("metadata of tables can't be changed in it (row_metadata of the account)");
+    }
+    if account.older_collations {
+        return Some("collations can't be replaced in it (older_collations of the account)");
+    }
+    account.reads.map(|_| "what clients are sent of it can't be chosen (reads of the account)")
 }
 
 fn refusal(why: &str) -> Error {
@@ -79,9 +95,11 @@ fn connect_state(text: &str) -> Result<Vec<MariadbGtid>> {
 #[cfg(test)]
 mod tests {
     use binlogz_binlog::gtid::{GtidSet, GtidSetFormat};
+    use binlogz_wire::auth::Password;
     use binlogz_wire::dump_request::DumpFlags;
 
     use super::*;
+    use crate::serve::table_choice::TableChoice;
 
     fn by_position() -> DumpRequest {
         DumpRequest::ByPosition {
@@ -106,8 +124,14 @@ mod tests {
     #[test]
     fn only_what_is_exact_is_served() {
         let auto = FormPolicy::Auto;
-        let some = TableChoice::new(&["shop.*".to_owned()], &[]).unwrap();
-        for (set, request, policy, tables, refusal) in [
+        let plain = AccountOptions::new("reader".into(), Password::new("secret"));
+        let tables = TableChoice::new(&["shop.*".to_owned()], &[]).unwrap();
+        let some = AccountOptions { tables, ..plain.clone() };
+        let nameless = AccountOptions { row_metadata: Some(RowMetadata::None), ..plain.clone() };
+        let as_received = AccountOptions { row_metadata: Some(RowMetadata::AsReceived), ..plain.clone() };
+        let older = AccountOptions { older_collations: true, ..plain };
+        let uncompressed = FormPolicy::Always(Form::Uncompressed);
+        for (set, request, policy, account, refusal) in [
             (&[("mariadb_slave_capability", "4")][..], by_position(), auto, None, None),
             (
                 &[("mariadb_slave_capability", "4")],
@@ -124,6 +148,29 @@ mod tests {
                 Some("served as received"),
             ),
             (&[("mariadb_slave_capability", "4")], by_position(), auto, Some(&some), Some("left out")),
+            (
+                &[("mariadb_slave_capability", "4")],
+                by_position(),
+                auto,
+                Some(&nameless),
+                Some("row_metadata"),
+            ),
+            // The setting is named, not the form that it brings with it.
+            (
+                &[("mariadb_slave_capability", "4")],
+                by_position(),
+                uncompressed,
+                Some(&nameless),
+                Some("row_metadata"),
+            ),
+            (
+                &[("mariadb_slave_capability", "4")],
+                by_position(),
+                auto,
+                Some(&older),
+                Some("older_collations"),
+            ),
+            (&[("mariadb_slave_capability", "4")], by_position(), auto, Some(&as_received), None),
             (&[("mariadb_slave_capability", "4")], by_gtids(), auto, None, Some("MySQL's GTIDs")),
             (
                 &[("mariadb_slave_capability", "4"), ("slave_until_gtid", "0-1-1")],
@@ -147,7 +194,7 @@ mod tests {
                 variables.insert((*name).to_owned(), Some((*value).to_owned()));
             }
             let said =
-                super::check(&variables, &request, policy, tables).err().map(|error| error.to_string());
+                super::check(&variables, &request, policy, account).err().map(|error| error.to_string());
             match refusal {
                 None => assert_eq!(said, None),
                 Some(part) => {

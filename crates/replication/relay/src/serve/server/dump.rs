@@ -277,7 +277,13 @@ impl KnownClient {
         }
         let lineages = &self.server.lineages;
         if let Some(elsewhere) = lineages.ambiguity(kept, name).or_else(|| lineages.bygone(kept, name)) {
-            return Err(Error::Refused(elsewhere));
+            return Err(Error::Refused(match mariadb::is_mariadb(kept.source) {
+                // It has no files of another form.
+                true => format!(
+                    "{name} is a file of a log that was kept before this one: begin by MariaDB's GTIDs"
+                ),
+                false => elsewhere,
+            }));
         }
         let (form, number) = kept.names.parse(name).ok_or_else(no_such_file)?;
         let found = match kept.find(form, number)? {
@@ -324,8 +330,8 @@ impl KnownClient {
         let is_mariadb = mariadb::is_mariadb(kept.source);
         let mut state = None;
         if is_mariadb {
-            let tables = self.account.as_ref().map(|entered| &entered.account().tables);
-            state = mariadb_log::check(variables, request, self.policy(), tables)?;
+            let account = self.account.as_ref().map(|entered| entered.account());
+            state = mariadb_log::check(variables, request, self.policy(), account)?;
         }
         let mut pending: Option<PendingDomains> = None;
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
@@ -339,8 +345,12 @@ impl KnownClient {
         let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
         let asked_name = String::from_utf8_lossy(name);
         // A file that a transaction has of its own is a place in its log.
-        let xa_file = XaFileName::parse(&asked_name);
-        let named = self.named(&kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?;
+        let xa_file = XaFileName::parse(&asked_name).filter(|_| !is_mariadb);
+        // Beside MariaDB's GTIDs a name says nothing, as for MariaDB itself: it is the last file that the client had, of any server.
+        let named = match &state {
+            Some(_) => None,
+            None => self.named(&kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?,
+        };
         if is_mariadb && named.is_some_and(|(form, _)| form != Form::Received) {
             return Err(no_such_file());
         }
