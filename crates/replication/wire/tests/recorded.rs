@@ -149,7 +149,7 @@ fn the_clients_side_reads_back_as_what_it_meant() {
         "dump",
     ];
     let mut expected_of_mariadb = expected_mysqlbinlog.to_vec();
-    expected_of_mariadb.insert(2, "SET @mariadb_slave_capability = 4");
+    expected_of_mariadb.insert(1, "SET @mariadb_slave_capability = 4");
     for session in SESSIONS.iter().filter(|session| !session.wrong_password) {
         let mut commands = Vec::new();
         for (_, bytes) in turns(session).iter().filter(|turn| turn.0 == 'C' && turn.1[3] == 0) {
