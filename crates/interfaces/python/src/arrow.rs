@@ -282,7 +282,7 @@ impl Batches {
         Ok(())
     }
 
-    /// What a definition says of the rows that are asked for.
+    /// Places of the columns that are asked for, in rows of this definition.
     fn known_table(&self, event: &GatheredEvent, schema: &TableSchema) -> Result<KnownTable, ArrowError> {
         let columns = schema.columns().iter().enumerate();
         let names: Vec<_> = columns.map(|(index, column)| column_name(index, column)).collect();

@@ -67,7 +67,7 @@ impl GtidSelection {
 pub(crate) struct BlockSelection {
     asked: AskedConditions,
     gtids: Option<GtidSet>,
-    /// Those that are not left out by name.
+    /// Transactions that are not left out by name.
     chosen: Option<GtidSet>,
     keys: Vec<(String, Vec<KeyProbe>)>,
     /// Only blocks with rows are wanted.

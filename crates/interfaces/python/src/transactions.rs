@@ -30,7 +30,7 @@ const ROWS_MAX: usize = 8192;
 /// Batches that wait.
 const BATCHES_WAITING: usize = 2;
 
-/// What an error says where offsets are GTIDs.
+/// The error of a transaction without a GTID, where offsets are GTIDs.
 pub(crate) const WITHOUT_GTID: &str =
     "has no GTID, expected one of each transaction where a GTID set tells how far was read";
 

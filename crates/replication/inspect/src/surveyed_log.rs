@@ -1,4 +1,4 @@
-//! What clients of the relay's profiles would not be sent as it is, of a server's last logs: as a document, and for people.
+//! The report on events of a server's last logs that clients of a profile would not be sent unchanged: as a document, and for people.
 //!
 //! The relay's rules find it (`binlogz_relay::LogSurvey`); here is only the form in which reports have it.
 

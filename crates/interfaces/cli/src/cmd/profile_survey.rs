@@ -1,4 +1,4 @@
-//! What clients of the relay's profiles would not be sent as it is, of the log of the last hour: a server's, or files of a relay.
+//! Surveys the last hour of a server's log, or of a relay's files, for events that clients of a profile would not be sent unchanged.
 
 use std::fs;
 use std::ops::ControlFlow;

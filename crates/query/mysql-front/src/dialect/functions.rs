@@ -123,7 +123,7 @@ const LETTERS: [(char, &str); 22] = [
     ('W', "%A"),
     ('w', "%w"),
 ];
-/// Those of years and weeks: `%v` and `%x` are ISO's week and its year.
+/// Letters for years and weeks: `%v` and `%x` are ISO's week and its year.
 const YEARS: [(char, &str); 5] = [('Y', "%Y"), ('y', "%y"), ('v', "%V"), ('x', "%G"), ('%', "%%")];
 
 /// The expression of a function with these arguments; `None`: the query engine's function of this name is meant.

@@ -10,7 +10,7 @@
 //!      → functions, expressions MySQL's functions and operators by DataFusion's
 //! ```
 //!
-//! What has no translation is an error with MySQL's number. Nothing here reads logs: the tables there are come as an argument.
+//! A statement without a translation is an error with MySQL's number. Nothing here reads logs: the names of tables come as an argument.
 
 mod expressions;
 mod functions;

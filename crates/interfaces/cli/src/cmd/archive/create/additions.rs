@@ -92,7 +92,7 @@ pub(super) struct Additions<'a> {
     torn: &'a TornLogs,
     /// The closed logs.
     pub(super) given: Vec<(String, &'a PathBuf)>,
-    /// Those that were left out.
+    /// Logs left out because they are in use.
     pub(super) in_use: Vec<String>,
     pub(super) exit: Exit,
 }
