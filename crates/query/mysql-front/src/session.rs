@@ -11,7 +11,7 @@
 use binlogz_query_server::sized;
 use bytes::{Buf, BufMut, Bytes};
 
-/// What a statement's answer is for.
+/// The purpose of a statement's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum AnswerPurpose {
     /// A list that is made beside other queries, if the statement asks for one: see `worker`.

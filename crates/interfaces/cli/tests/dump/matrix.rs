@@ -487,7 +487,7 @@ fn damaged_logs_end_in_clear_lines() {
             ]);
             let mut errors = ran.stderr.lines().filter(|line| line.starts_with("ERROR: ")).peekable();
             let code = ran.code.unwrap_or_else(|| panic!("{what}: ended by a signal"));
-            // What ended the log has a line, and each event whose changes can't be read. All tell where.
+            // The damage that ends the log has a line, and so has each event with changes that can't be read; each line tells a place.
             let is_told = errors.peek().is_some() == (code == 1) && errors.all(|line| line.contains(" at "));
             assert!(code <= 1 && is_told, "{what}: {code}: {}", ran.stderr);
             assert!(ran.stdout.ends_with(b"\n"), "{what}: half a line at the end");

@@ -305,7 +305,7 @@ fn has_a_file_of_its_own(mysql: &InstalledTool, relay: &Relay, log: &str) {
     };
     let (whole, trouble) = fetched(file, 4);
     let all = ends(&whole);
-    // GTID, BEGIN, table map, rows, what stands in the place of XA END, XID.
+    // GTID, BEGIN, table map, rows, the filler in the place of XA END, XID.
     assert_eq!(all.len(), 6, "{whole}\n{trouble}");
     assert!(whole.contains("COMMIT/*!*/") && !whole.contains("XA "), "{whole}");
     let mut from = 65_536;

@@ -1,4 +1,4 @@
-//! What the columns of an answer are called: as MySQL calls them, by the words of the statement, which clients look for.
+//! Names of an answer's columns: as in MySQL, the words of the statement, which clients look for.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ const NAME_SIZE_MAX: usize = 256;
 /// The names of an answer's columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AnswerNames {
-    /// Those of the query engine.
+    /// The query engine's own names.
     Own,
-    /// These.
+    /// Names from the words of the statement.
     Given(Vec<String>),
     /// The first ones, as many of the query engine's as there are, the last ones.
     Around(Vec<String>, Vec<String>),

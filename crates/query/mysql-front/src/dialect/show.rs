@@ -15,7 +15,7 @@ use crate::system;
 pub(super) struct ListStatement {
     /// A query.
     pub(super) query: String,
-    /// What its columns are called.
+    /// Names of its columns.
     pub(super) names: Vec<String>,
 }
 

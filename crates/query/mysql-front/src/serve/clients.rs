@@ -18,10 +18,10 @@ pub(super) struct ConnectedClients {
 #[derive(Debug, Default)]
 pub(super) struct ConnectedClient {
     user: Mutex<String>,
-    /// Its statement is to end.
+    /// Notified when its statement is to end.
     statement: Notify,
     is_running: AtomicBool,
-    /// Its connection is to end.
+    /// Notified when its connection is to end.
     connection: Notify,
     is_ended: AtomicBool,
 }

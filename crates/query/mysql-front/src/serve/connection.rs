@@ -33,7 +33,7 @@ pub(super) enum ConnectionEnd {
     Left,
     /// The client broke the protocol.
     Protocol,
-    /// Its connection failed, or it took nothing for too long.
+    /// The connection failed, or the client took nothing for too long.
     Failed,
 }
 

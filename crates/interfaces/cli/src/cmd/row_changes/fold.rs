@@ -157,7 +157,7 @@ impl FoldCommand {
         for (number, log) in logs.iter().enumerate() {
             let progress = log.progress((number + 1, logs.len()))?;
             let input = progress.watch(log.open(keyring)?);
-            // What can't be read is told by the pass over the rows.
+            // The pass over the rows names the events that can't be read.
             let _ = tables
                 .read_ahead(input, workers(self.jobs))
                 .map_err(|error| failure(log, Error::Log(error)))?;
