@@ -343,8 +343,9 @@ fn what_cannot_be_read_before_the_moment_is_told() -> Result<()> {
     Ok(())
 }
 
-/// What a foreign key did below the log, which a later statement took away: its text isn't known.
+/// A foreign key carried changes on below the log, and a later statement took it away: its rule isn't known.
 #[test]
+#[ignore = "MySQL 8.0.33 is 550 MB: scripts/soak/undo.sh runs it"]
 fn keys_that_were_taken_away_carried_changes_on() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql80);
     let (source, target) = servers(mysql)?;
