@@ -16,10 +16,10 @@ use crate::rates::ByteRates;
 use crate::receive::start::StartAt;
 use crate::receive::storing::StoredForm;
 use crate::replicas::acknowledgements::WaitForReplicas;
-use crate::serve::accounts::{AccountOptions, RelayAccounts};
-use crate::serve::admission::Limits;
-use crate::serve::client_form::FormPolicy;
-use crate::serve::transport::ServerTls;
+use crate::serve::connections::accounts::{AccountOptions, RelayAccounts};
+use crate::serve::connections::admission::Limits;
+use crate::serve::connections::client_form::FormPolicy;
+use crate::serve::connections::transport::ServerTls;
 use crate::serve::upstream::ForwardOptions;
 use crate::watch::http::HttpOptions;
 

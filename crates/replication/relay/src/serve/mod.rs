@@ -4,52 +4,23 @@
 //! (`binlogz_client_sql`). `replicas` records which replicas there are and how far they have got. `binlogz_wire` implements the
 //! protocol.
 //!
-//! * `door` is what all clients pass, `listeners` where they arrive, `routes` says which source each reads;
-//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log; `clients` can be sent away, and
-//!   `departures` notices when they leave by themselves;
-//! * `admission` limits the number of clients, `descriptors` to as many as the process may have files open for; `accounts` checks logins, `transport` does TLS, `own_certificate` makes what
-//!   it needs;
-//! * `upstream` is a client's own connection to the source, for statements that the relay does not answer; `answer_scan`
-//!   finds places in the source's log in the source's answers;
-//! * `sender` serves a dump until the client leaves, through `sink`, which cuts events into packets;
-//! * `profiles` says what each kind of client is sent, `table_choice` which tables' rows, `row_metadata` which facts about their columns; `fitting` makes each event fit that, with
-//!   `older_collations`, which replaces names that older servers don't know, and `xa`, which makes XA transactions plain for those that don't know them;
-//! * `log_survey` counts what some profiles would not be sent as it is;
-//! * `mariadb_log` is what a MariaDB's log is not served to, `mariadb_start` where it begins by MariaDB's GTIDs;
-//! * `semi_sync` asks a replica for its acknowledgements;
-//! * `client_form` is the policy for the form of a client that names no file, `pins` remembers which form a client is served, `last_served` which log; `recent` bounds both.
+//! From the first to the last, each folder uses those before it:
+//!
+//! * `events` makes each event as the client can read it;
+//! * `connections` takes clients in: limits, accounts, TLS, and which source each reads;
+//! * `remembered` has what outlives a connection: the form and the log that a client was served;
+//! * `mariadb_source` is what the log of a MariaDB source needs;
+//! * `sending` serves a dump until the client leaves;
+//! * `upstream` is a client's own connection to the source, for statements that the relay does not answer;
+//! * `server` accepts connections and takes commands; `server/dump` resolves a request for the log.
 
-pub(crate) mod accounts;
-pub(crate) mod admission;
-mod answer_scan;
-pub(crate) mod client_form;
-pub(crate) mod clients;
-pub(crate) mod departures;
-mod descriptors;
-pub(crate) mod door;
-#[cfg(test)]
-mod event_in_tests;
-mod fitting;
-pub(crate) mod last_served;
-pub(crate) mod listeners;
-pub(crate) mod log_survey;
-mod mariadb_log;
-pub(crate) mod mariadb_start;
-mod older_collations;
-pub(crate) mod own_certificate;
-pub(crate) mod pins;
-pub(crate) mod profiles;
-pub(crate) mod recent;
-pub(crate) mod routes;
-pub(crate) mod row_metadata;
-pub(crate) mod semi_sync;
-pub(crate) mod sender;
+pub(crate) mod connections;
+pub(crate) mod events;
+mod mariadb_source;
+pub(crate) mod remembered;
+mod sending;
 pub(crate) mod server;
-pub(crate) mod sink;
-pub(crate) mod table_choice;
-pub(crate) mod transport;
 pub(crate) mod upstream;
-mod xa;
 
 use std::sync::Arc;
 
@@ -61,10 +32,10 @@ use crate::statements::Statements;
 use crate::telemetry::Telemetry;
 use binlogz_relay_forms::Conversions;
 use binlogz_relay_log::Lineages;
-use client_form::FormPolicy;
-use clients::ServedClients;
-use last_served::LastServed;
-use pins::Pins;
+use connections::client_form::FormPolicy;
+use connections::clients::ServedClients;
+use remembered::last_served::LastServed;
+use remembered::pins::Pins;
 use upstream::ForwardOptions;
 
 /// State shared by the threads of one source's clients.

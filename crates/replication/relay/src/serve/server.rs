@@ -24,12 +24,12 @@ use binlogz_wire::{ServerError, packet};
 
 use crate::error::{Error, Result, UNKNOWN_ERROR};
 use crate::serve::SourceServer;
-use crate::serve::admission::Admission;
-use crate::serve::door::Door;
-use crate::serve::listeners::ClientListener;
-use crate::serve::routes::Wishes;
-use crate::serve::sender::broken;
-use crate::serve::transport::Transport;
+use crate::serve::connections::admission::Admission;
+use crate::serve::connections::door::Door;
+use crate::serve::connections::listeners::ClientListener;
+use crate::serve::connections::routes::Wishes;
+use crate::serve::connections::transport::Transport;
+use crate::serve::sending::sender::broken;
 use crate::telemetry::{complain, duties, say, spans};
 use conversation::{Conversation, DumpRequested, LOGIN_TIMEOUT};
 use dump::KnownClient;

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::housekeeping::scrub;
 use crate::options::SourceOptions;
 use crate::receive::storing::StoredForm;
-use crate::serve::client_form::FormPolicy;
+use crate::serve::connections::client_form::FormPolicy;
 use crate::source::RelaySource;
 use crate::watch::status::SharedStatus;
 use binlogz_wire::response::ErrPacket;

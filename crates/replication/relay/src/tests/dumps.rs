@@ -23,9 +23,9 @@ use super::open_source;
 use super::simulated::{SourceLog, gtids};
 use crate::error::{Error, Result};
 use crate::options::SourceOptions;
-use crate::serve::client_form::FormPolicy;
+use crate::serve::connections::client_form::FormPolicy;
+use crate::serve::connections::transport::DumpConnection;
 use crate::serve::server::dump::KnownClient;
-use crate::serve::transport::DumpConnection;
 use crate::source::RelaySource;
 use crate::statements::AskedLog;
 

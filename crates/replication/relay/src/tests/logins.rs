@@ -18,9 +18,9 @@ use binlogz_wire::response::{EofPacket, ErrPacket};
 
 use crate::options::{ListenTls, ServeOptions, ServedLogs};
 use crate::relay::{Relay, RunningRelay};
-use crate::serve::accounts::AccountOptions;
-use crate::serve::admission::Limits;
-use crate::serve::client_form::FormPolicy;
+use crate::serve::connections::accounts::AccountOptions;
+use crate::serve::connections::admission::Limits;
+use crate::serve::connections::client_form::FormPolicy;
 
 const NATIVE: &[u8] = b"mysql_native_password";
 

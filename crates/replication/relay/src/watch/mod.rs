@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use crate::receive::intake::Intake;
 use crate::serve::SourceServer;
-use crate::serve::door::Door;
+use crate::serve::connections::door::Door;
 use crate::telemetry::Telemetry;
 use binlogz_relay_forms::Conversions;
 use http::{HourHistory, HttpOptions};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::status::{SharedStatus, SourceReport, StatusClients};
 use super::{WatchedRelay, WatchedSource, condition};
-use crate::serve::transport::ServerTls;
+use crate::serve::connections::transport::ServerTls;
 use crate::telemetry::duties::{ACCEPT, DutyStatus};
 use crate::telemetry::meters::RememberedError;
 

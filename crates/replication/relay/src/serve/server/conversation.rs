@@ -23,9 +23,9 @@ use super::Client;
 use super::dump::KnownClient;
 use super::forwarding::{ForwardOutcome, SessionParts};
 use crate::error::{Error, Result, UNKNOWN_ERROR};
-use crate::serve::admission::SMALL_COMMAND;
-use crate::serve::sender::broken;
-use crate::serve::transport::{DumpConnection, Transport};
+use crate::serve::connections::admission::SMALL_COMMAND;
+use crate::serve::connections::transport::{DumpConnection, Transport};
+use crate::serve::sending::sender::broken;
 use crate::serve::upstream::Upstream;
 use crate::telemetry::complain;
 

@@ -21,20 +21,20 @@ use crate::housekeeping::archiving;
 use crate::receive::mariadb;
 use crate::replicas::dumps::DumpClient;
 use crate::serve::SourceServer;
-use crate::serve::accounts::LoggedInClient;
-use crate::serve::client_form::FormPolicy;
-use crate::serve::departures::Departures;
-use crate::serve::fitting::EventFitting;
-use crate::serve::last_served;
-use crate::serve::mariadb_log;
-use crate::serve::mariadb_start::{self, PendingDomains};
-use crate::serve::profiles::{ClientSigns, ReaderProfile};
-use crate::serve::semi_sync::SemiSync;
-use crate::serve::sender::{AHEAD_MAX, DumpStream, Sender, TICK, XaFilePosition, broken};
-use crate::serve::sink::EventSink;
-use crate::serve::table_choice::TableChoice;
-use crate::serve::transport::DumpConnection;
-use crate::serve::xa::XaFileName;
+use crate::serve::connections::accounts::LoggedInClient;
+use crate::serve::connections::client_form::FormPolicy;
+use crate::serve::connections::departures::Departures;
+use crate::serve::connections::transport::DumpConnection;
+use crate::serve::events::fitting::EventFitting;
+use crate::serve::events::profiles::{ClientSigns, ReaderProfile};
+use crate::serve::events::table_choice::TableChoice;
+use crate::serve::events::xa::XaFileName;
+use crate::serve::mariadb_source;
+use crate::serve::mariadb_source::start::PendingDomains;
+use crate::serve::remembered::last_served;
+use crate::serve::sending::semi_sync::SemiSync;
+use crate::serve::sending::sender::{AHEAD_MAX, DumpStream, Sender, TICK, XaFilePosition, broken};
+use crate::serve::sending::sink::EventSink;
 use crate::telemetry::{say, spans};
 
 /// The facts that a dump needs about its client.
@@ -331,7 +331,7 @@ impl KnownClient {
         let mut state = None;
         if is_mariadb {
             let account = self.account.as_ref().map(|entered| entered.account());
-            state = mariadb_log::check(variables, request, self.policy(), account)?;
+            state = mariadb_source::log::check(variables, request, self.policy(), account)?;
         }
         let mut pending: Option<PendingDomains> = None;
         let (DumpRequest::ByPosition { flags, server_id, name, .. }
@@ -359,7 +359,7 @@ impl KnownClient {
         }
         let (has, (form, file), from, lease) = match request {
             DumpRequest::ByPosition { .. } if state.is_some() => {
-                let start = mariadb_start::find(&kept, state.as_deref().unwrap_or_default())?;
+                let start = mariadb_source::start::find(&kept, state.as_deref().unwrap_or_default())?;
                 pending = Some(start.pending);
                 let lease = archiving::lease(&self.server.housekeeping, &kept, start.file)?;
                 (None, (Form::Received, FormFile::first_of(start.file)), MAGIC.len() as u64, lease)

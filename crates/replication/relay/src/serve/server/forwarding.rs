@@ -14,8 +14,8 @@ use binlogz_wire::statement::Statement;
 
 use super::Client;
 use crate::error::Result;
-use crate::serve::sender::broken;
-use crate::serve::transport::{DumpConnection as _, Transport};
+use crate::serve::connections::transport::{DumpConnection as _, Transport};
+use crate::serve::sending::sender::broken;
 use crate::serve::upstream::{ForwardedCommand, Upstream};
 
 /// The outcome of a request.

@@ -21,7 +21,7 @@ use binlogz_relay_log::LinesFile;
 use binlogz_store::Storage;
 
 use crate::error::Result;
-use crate::serve::recent::Recent;
+use crate::serve::remembered::recent::Recent;
 
 pub(crate) const NAME: &str = "relay.replicas";
 /// The most replicas that we remember.

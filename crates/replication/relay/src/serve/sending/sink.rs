@@ -15,9 +15,9 @@ use binlogz_wire::event_packets::EventPackets;
 use binlogz_wire::packet;
 
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, QueuedEvent, filler};
-use crate::serve::transport::DumpConnection;
-use crate::serve::xa::XaRendering;
+use crate::serve::connections::transport::DumpConnection;
+use crate::serve::events::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, QueuedEvent, filler};
+use crate::serve::events::xa::XaRendering;
 
 /// Bytes collected for each write.
 const WRITE_SIZE: usize = 64 << 10;
@@ -472,8 +472,8 @@ mod tests {
     use binlogz_wire::packet::{MessageReader, PacketReader};
 
     use super::*;
-    use crate::serve::profiles::ReaderProfile;
-    use crate::serve::table_choice::TableChoice;
+    use crate::serve::events::profiles::ReaderProfile;
+    use crate::serve::events::table_choice::TableChoice;
 
     #[derive(Clone, Default)]
     struct Taken(Arc<Mutex<Vec<u8>>>);

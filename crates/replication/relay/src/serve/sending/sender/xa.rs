@@ -20,11 +20,11 @@ use binlogz_relay_log::{Error as LogError, EventGroup, Form, FormFile, LineageLo
 
 use super::{DumpStream, Sender, broken};
 use crate::error::{Error, Result};
-use crate::serve::sink::EventSink;
-use crate::serve::xa::{
+use crate::serve::events::xa::{
     FIRST_POSITION, PreparedPlace, PreparedSearch, RenumberedEvents, StepReader, TransactionEnds, XaFileName,
     XaRendering, XaStep, search, stored_bytes,
 };
+use crate::serve::sending::sink::EventSink;
 use crate::telemetry::say;
 
 /// A place in a transaction's own file, for a client that asks for it.

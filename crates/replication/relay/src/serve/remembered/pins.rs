@@ -19,7 +19,7 @@ use binlogz_store::Storage;
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::serve::recent::Recent;
+use crate::serve::remembered::recent::Recent;
 
 const NAME: &str = "relay.forms";
 /// More clients than we remember: each chooses its own uuid or program name.

@@ -13,10 +13,10 @@ use binlogz_wire::session::LoginAccount;
 use ipnet::IpNet;
 
 use crate::error::{Error, Result};
-use crate::serve::client_form::FormPolicy;
-use crate::serve::profiles::ReaderProfile;
-use crate::serve::row_metadata::RowMetadata;
-use crate::serve::table_choice::TableChoice;
+use crate::serve::connections::client_form::FormPolicy;
+use crate::serve::events::profiles::ReaderProfile;
+use crate::serve::events::row_metadata::RowMetadata;
+use crate::serve::events::table_choice::TableChoice;
 
 /// An account of the relay's own.
 #[derive(Debug, Clone, PartialEq, Eq)]

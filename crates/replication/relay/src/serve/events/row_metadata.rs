@@ -63,7 +63,7 @@ impl std::str::FromStr for RowMetadata {
 
 impl RowMetadata {
     /// What is done with the metadata of table maps.
-    pub(super) fn treatment(self) -> Treatment {
+    pub(crate) fn treatment(self) -> Treatment {
         match self {
             RowMetadata::AsReceived => Treatment::Passed,
             RowMetadata::None => Treatment::LeftOut,

@@ -5,7 +5,7 @@ use binlogz_relay_log::EventGroup;
 
 use super::Sender;
 use crate::error::Result;
-use crate::serve::mariadb_start::{self, PendingDomains};
+use crate::serve::mariadb_source::start::{self, PendingDomains};
 
 impl Sender<'_> {
     /// Whether the client has a transaction of MariaDB, in a dump that begins after GTIDs.
@@ -14,7 +14,7 @@ impl Sender<'_> {
         let place = (self.log.file(), group.begin);
         match self.dump.domains.as_mut().filter(|domains| is_one && !domains.is_over()) {
             None => Ok(false),
-            Some(domains) => domains.leaves_out(mariadb_start::gtid_at(self.kept, self.log.head(), place)?),
+            Some(domains) => domains.leaves_out(start::gtid_at(self.kept, self.log.head(), place)?),
         }
     }
 

@@ -21,11 +21,11 @@ use binlogz_binlog::{ChecksumAlgorithm, EventClass, EventFrame, EventHeader, Eve
 pub(crate) use row_statement::{HEAD_SIZE, QueuedEvent};
 use row_statement::{RowStatement, RowsCare};
 
-use crate::serve::older_collations;
-use crate::serve::profiles::{ProfileFamily, ReaderProfile, Treatment, Treatments};
-use crate::serve::row_metadata;
-use crate::serve::table_choice::TableChoice;
-use crate::serve::xa::{self, XaRendering};
+use crate::serve::events::older_collations;
+use crate::serve::events::profiles::{ProfileFamily, ReaderProfile, Treatment, Treatments};
+use crate::serve::events::row_metadata;
+use crate::serve::events::table_choice::TableChoice;
+use crate::serve::events::xa::{self, XaRendering};
 
 /// An event that is looked at is held whole: a statement of at most the server's own default `max_allowed_packet`.
 pub(crate) const HELD_SIZE_MAX: u32 = 64 << 20;
@@ -612,7 +612,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::serve::event_in_tests::event_with;
+    use crate::serve::events::event_in_tests::event_with;
 
     const HERE: EventPlace = EventPlace { offset: 4, transaction: None, is_sent: true };
 

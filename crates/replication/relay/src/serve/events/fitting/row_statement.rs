@@ -205,7 +205,7 @@ mod tests {
     use binlogz_binlog::EventType;
 
     use super::*;
-    use crate::serve::event_in_tests::event_with;
+    use crate::serve::events::event_in_tests::event_with;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
 

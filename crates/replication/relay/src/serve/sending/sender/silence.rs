@@ -10,9 +10,9 @@ use binlogz_store::Position;
 
 use super::{Sender, TICK, broken};
 use crate::error::{Error, Result};
-use crate::serve::departures::DepartureWatch;
-use crate::serve::semi_sync::SemiSync;
-use crate::serve::transport::DumpConnection;
+use crate::serve::connections::departures::DepartureWatch;
+use crate::serve::connections::transport::DumpConnection;
+use crate::serve::sending::semi_sync::SemiSync;
 
 /// A dump that was sent nothing for this long is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(1);

@@ -4,12 +4,12 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::serve::accounts::RelayAccounts;
-use crate::serve::admission::Gate;
-use crate::serve::departures::Departures;
-use crate::serve::listeners::Listeners;
-use crate::serve::routes::Routes;
-use crate::serve::transport::ServerTls;
+use crate::serve::connections::accounts::RelayAccounts;
+use crate::serve::connections::admission::Gate;
+use crate::serve::connections::departures::Departures;
+use crate::serve::connections::listeners::Listeners;
+use crate::serve::connections::routes::Routes;
+use crate::serve::connections::transport::ServerTls;
 use crate::telemetry::Telemetry;
 
 pub(crate) struct Door {

@@ -8,6 +8,8 @@
 //! It is logged in with the client's account, so it has that account's rights. It begins with the first statement that
 //! needs it; variables that the client set until then are set there too. It ends with the client, or with its dump.
 
+mod answer_scan;
+
 use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpStream;
@@ -24,10 +26,10 @@ use binlogz_wire::passage::AnswerPassage;
 
 use crate::error::{Error, Result, UNKNOWN_ERROR};
 use crate::serve::SourceServer;
-use crate::serve::accounts::AccountOptions;
-use crate::serve::answer_scan::{AnswerScan, ToldPlace};
-use crate::serve::sender::{TICK, broken};
-use crate::serve::transport::{DumpConnection as _, Transport};
+use crate::serve::connections::accounts::AccountOptions;
+use crate::serve::connections::transport::{DumpConnection as _, Transport};
+use crate::serve::sending::sender::{TICK, broken};
+use crate::serve::upstream::answer_scan::{AnswerScan, ToldPlace};
 
 /// How statements are forwarded to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

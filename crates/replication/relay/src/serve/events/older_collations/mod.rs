@@ -28,7 +28,7 @@ use binlogz_binlog::event::{
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventType};
 
-use crate::serve::profiles::Treatment;
+use crate::serve::events::profiles::Treatment;
 use names::{StandIn, number_for, stand_in};
 pub(super) use statement::first_words;
 use statement::{SqlMode, named_collations, transaction_option};
@@ -215,7 +215,7 @@ mod tests {
     use binlogz_binlog::event::UserVarType;
 
     use super::*;
-    use crate::serve::event_in_tests::event_with;
+    use crate::serve::events::event_in_tests::event_with;
 
     const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
 

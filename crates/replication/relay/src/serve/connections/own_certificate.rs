@@ -58,7 +58,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::serve::transport::ServerTls;
+    use crate::serve::connections::transport::ServerTls;
 
     #[test]
     fn it_is_made_once_and_its_key_is_for_the_owner() {

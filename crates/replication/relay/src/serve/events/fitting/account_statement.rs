@@ -14,7 +14,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType, HeaderFlags};
 
 use super::filler;
-use crate::serve::older_collations::first_words;
+use crate::serve::events::older_collations::first_words;
 
 /// No such statement is longer: larger ones are not looked at.
 pub(super) const SIZE_MAX: u32 = 1 << 20;

@@ -3,7 +3,7 @@
 //! ```text
 //! form          received, whatever is set: its names and positions are the source's. Others would be made by MySQL's rules
 //! clients       those that SET @mariadb_slave_capability = 4, as MariaDB's replicas and mariadb-binlog do
-//! requests      by file and position, or by MariaDB's GTIDs (@slave_connect_state): see `mariadb_start`
+//! requests      by file and position, or by MariaDB's GTIDs (@slave_connect_state): see `start`
 //! treatment     none: profiles are about MySQL's events. Accounts that ask for one are refused
 //! heartbeats    of version 1: the flag that asks MySQL for version 2 asks MariaDB for annotations
 //! ```
@@ -15,9 +15,9 @@ use binlogz_relay_log::Form;
 use binlogz_wire::dump_request::DumpRequest;
 
 use crate::error::{Error, Result};
-use crate::serve::accounts::AccountOptions;
-use crate::serve::client_form::FormPolicy;
-use crate::serve::row_metadata::RowMetadata;
+use crate::serve::connections::accounts::AccountOptions;
+use crate::serve::connections::client_form::FormPolicy;
+use crate::serve::events::row_metadata::RowMetadata;
 
 /// The capability of clients that know MariaDB's GTID events: the server rewrites them for others, which changes the log.
 const KNOWS_GTIDS: u32 = 4;
@@ -99,7 +99,7 @@ mod tests {
     use binlogz_wire::dump_request::DumpFlags;
 
     use super::*;
-    use crate::serve::table_choice::TableChoice;
+    use crate::serve::events::table_choice::TableChoice;
 
     fn by_position() -> DumpRequest {
         DumpRequest::ByPosition {

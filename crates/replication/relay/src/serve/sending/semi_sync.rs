@@ -20,7 +20,7 @@ use binlogz_wire::semi_sync::SemiSyncAck;
 use crate::error::{Error, Result};
 use crate::replicas::acknowledgements::Acknowledgements;
 use crate::replicas::dumps::DumpProgress;
-use crate::serve::transport::DumpConnection;
+use crate::serve::connections::transport::DumpConnection;
 
 /// Larger than any acknowledgement.
 const MESSAGE_SIZE_MAX: usize = 1024;
