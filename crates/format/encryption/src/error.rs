@@ -1,5 +1,6 @@
 //! Errors of an encrypted log, or of the keyring that should open it.
 
+use std::fmt::Display;
 use std::io;
 
 /// The result of reading or writing an encrypted log.
@@ -84,6 +85,17 @@ pub enum Error {
     /// The reader or writer underneath failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl Error {
+    /// The error as a line that begins with the file: `FILE at OFFSET: …` where it has an offset, or else `FILE: …`.
+    #[must_use]
+    pub fn in_file(&self, file: &dyn Display) -> String {
+        match self {
+            Error::Format(error) if error.offset().is_some() => format!("{file} {error}"),
+            error => format!("{file}: {error}"),
+        }
+    }
 }
 
 impl From<Error> for io::Error {

@@ -73,12 +73,7 @@ impl CommandFailure {
 
     /// Trouble with an encrypted log, or with a keyring.
     pub fn with_encryption(name: &dyn Display, error: &EncryptionError) -> Self {
-        match error {
-            EncryptionError::Format(error) if error.offset().is_some() => {
-                CommandFailure::Line(format!("{name} {error}"))
-            }
-            error => CommandFailure::of(name, error),
-        }
+        CommandFailure::Line(error.in_file(name))
     }
 
     /// An error in a log.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use binlogz_archive::storage::{in_object_storage, refuse_addresses};
-use binlogz_figures::duration;
+use binlogz_figures::{at_line, duration};
 use binlogz_source::option_files::OptionFiles;
 use serde::Deserialize;
 
@@ -106,7 +106,8 @@ pub fn read(path: &Path) -> Result<Vec<FleetTarget>> {
 
 /// Paths in it are relative to this folder.
 fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
-    let File { relay, archive, server } = toml::from_str(text).map_err(|error| toml_error(text, &error))?;
+    let File { relay, archive, server } = toml::from_str(text)
+        .map_err(|error: toml::de::Error| at_line(text, error.span(), error.message()))?;
     let mut targets = Vec::new();
     for Relay { name, http } in relay {
         targets.push(FleetTarget {
@@ -149,13 +150,6 @@ fn parse(text: &str, folder: &Path) -> Result<Vec<FleetTarget>, String> {
         Some(name) => Err(format!("has the name {name} twice")),
         None => Ok(targets),
     }
-}
-
-/// An error in a text of TOML, with its line.
-pub fn toml_error(text: &str, error: &toml::de::Error) -> String {
-    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-    let line = 1 + before.matches('\n').count();
-    format!("line {line}: {}", error.message().replace('\n', " "))
 }
 
 /// Option files relative to the folder of the file of targets.

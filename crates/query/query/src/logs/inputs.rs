@@ -420,12 +420,7 @@ impl Logs {
                 None => Ok((input, is_whole)),
             }
         };
-        open().map_err(|error| match error {
-            EncryptionError::Format(error) if error.offset().is_some() => {
-                LogError(format!("{} {error}", log.path))
-            }
-            error => LogError(format!("{}: {error}", log.path)),
-        })
+        open().map_err(|error: EncryptionError| LogError(error.in_file(&log.path)))
     }
 
     /// Opens an archived log for columns of one table; `None`: it has to be read as a log.
