@@ -29,7 +29,7 @@ from file_imports import FileGraph
 FLOORS = "files format transform storage report replication repair query interfaces lab".split()
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
-CRATES = """atomic-file scratch-file private-server binlog schema payload encryption figures arrow flow print change-formats stats triage advise wire source row-changes archive inspect fleet store variables client-sql engine relay-log relay-forms relay replay sandbox
+CRATES = """atomic-file scratch-file private-server binlog schema payload encryption figures arrow flow print change-formats stats triage advise wire source row-changes archive inspect fleet store variables client-sql engine relay-log relay-forms relay relay-config replay sandbox
 testkit experiments bench-programs cli-common bench cli query query-server flight mysql-front sql-cli python capi""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands

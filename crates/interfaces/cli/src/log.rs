@@ -1,5 +1,5 @@
 //! The log on standard error of the commands that serve: a line for people, or a JSON object for machines. The lines are events of
-//! `tracing`; here we decide which of them are shown, and how.
+//! `tracing`; `binlogz_relay_config` reads which of them are shown, here is how.
 //!
 //! ```text
 //! text   binlogz: source orders: listening on 127.0.0.1:3311
@@ -15,10 +15,9 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde::Deserialize;
+use binlogz_relay_config::{LogFormat, LogSettings};
 use serde_json::{Map, Value, json};
 use tracing::field::{Field, Visit};
-use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -29,30 +28,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::failure::{CommandFailure, Result, say};
 
-/// Our own targets begin with it; a level without a target is theirs.
-const OWN: &str = "binlogz";
-/// Other crates that log are heard from this level on, unless they are named.
-const OTHERS: LevelFilter = LevelFilter::WARN;
 /// The fields that each JSON line has.
 const ALWAYS: [&str; 3] = ["source", "client", "duty"];
-
-/// The format of the lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// A JSON object a line.
-    Json,
-}
-
-/// The format of the log, and the levels that are shown.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LogSettings {
-    pub(crate) format: LogFormat,
-    pub(crate) levels: Targets,
-}
 
 /// Changes the levels while the program runs.
 #[derive(Debug, Clone)]
@@ -65,43 +42,6 @@ impl Levels {
     }
 }
 
-/// The levels of a configuration that names none.
-pub(crate) fn default_levels() -> Targets {
-    with_level(LevelFilter::INFO)
-}
-
-fn with_level(level: LevelFilter) -> Targets {
-    Targets::new().with_default(level.min(OTHERS)).with_target(OWN, level)
-}
-
-/// Reads levels: `info`, or `info,binlogz_relay::serve=debug` with a level for a part.
-pub(crate) fn levels(text: &str) -> Result<Targets, String> {
-    let unfit = |part: &str| {
-        format!(
-            "{part:?}, expected error, warn, info, debug, trace or off, or TARGET=LEVEL, with commas between several"
-        )
-    };
-    let level = |name: &str, part: &str| match name.trim().to_ascii_lowercase().as_str() {
-        "off" => Ok(LevelFilter::OFF),
-        "error" => Ok(LevelFilter::ERROR),
-        "warn" => Ok(LevelFilter::WARN),
-        "info" => Ok(LevelFilter::INFO),
-        "debug" => Ok(LevelFilter::DEBUG),
-        "trace" => Ok(LevelFilter::TRACE),
-        _ => Err(unfit(part)),
-    };
-    let mut own = LevelFilter::INFO;
-    let mut named = Vec::new();
-    for part in text.split(',') {
-        match part.split_once('=') {
-            None => own = level(part, part)?,
-            Some((target, _)) if target.trim().is_empty() => return Err(unfit(part)),
-            Some((target, name)) => named.push((target.trim().to_owned(), level(name, part)?)),
-        }
-    }
-    Ok(with_level(own).with_targets(named))
-}
-
 /// From now on events of `tracing` are shown. Once in a process.
 ///
 /// # Errors
@@ -112,7 +52,7 @@ pub(crate) fn install(settings: &LogSettings) -> Result<Levels> {
     let lines = Lines { format: settings.format }.with_filter(levels);
     let registry = tracing_subscriber::registry().with(lines);
     #[cfg(feature = "otel")]
-    let registry = registry.with(crate::traces::layer(OWN)?);
+    let registry = registry.with(crate::traces::layer(binlogz_relay_config::OWN_TARGETS)?);
     let failed = |error| CommandFailure::Line(format!("begin the log: {error}"));
     registry.try_init().map_err(failed)?;
     Ok(Levels(handle))
@@ -274,28 +214,6 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-
-    #[test]
-    fn levels_are_for_all_of_binlogz_and_for_parts() {
-        let relay = "binlogz_relay::serve::server";
-        for (text, target, level, shown) in [
-            ("info", relay, Level::INFO, true),
-            ("info", relay, Level::DEBUG, false),
-            ("info", "reqwest::connect", Level::INFO, false),
-            ("info", "reqwest::connect", Level::WARN, true),
-            ("error", "reqwest::connect", Level::WARN, false),
-            ("debug,binlogz_relay::serve=warn", relay, Level::INFO, false),
-            ("debug,binlogz_relay::serve=warn", "binlogz_relay::receive", Level::DEBUG, true),
-            ("binlogz_relay::serve=off", relay, Level::ERROR, false),
-            ("WARN, reqwest = trace", "reqwest::connect", Level::TRACE, true),
-            ("off", relay, Level::ERROR, false),
-        ] {
-            assert_eq!(levels(text).unwrap().would_enable(target, &level), shown, "{text} {target} {level}");
-        }
-        for text in ["", "inof", "=info", "binlogz_relay", "binlogz_relay=loud", "info,"] {
-            assert!(levels(text).unwrap_err().contains("expected error, warn"), "{text}");
-        }
-    }
 
     /// Keeps the fields of a line.
     struct Kept(Arc<Mutex<Vec<(String, Value)>>>);

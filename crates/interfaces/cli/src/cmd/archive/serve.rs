@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use binlogz_relay::{AccountOptions, Limits, Relay, ServeOptions, ServedLogs};
-use binlogz_source::Password;
+use binlogz_relay_config::{FormName, LogFormat, LogSettings, default_levels};
+use binlogz_source::{Password, secret};
 use clap::Args;
 
 use crate::Exit;
 use crate::cmd::closed_logs::{self, DiskArgs, StopArgs};
 use crate::cmd::relay::listener_tls::ListenerTlsArgs;
-use crate::cmd::relay::{FormName, secret};
 use crate::failure::{CommandFailure, Result, say};
 use crate::keyring::KeyringArg;
-use crate::log::{self, LogFormat, LogSettings};
+use crate::log;
 use crate::memory;
 
 /// The environment's password, as for MySQL's programs.
@@ -74,7 +74,7 @@ impl Serve {
         };
         let (first, last) = ended.logs().range();
         say(&format!("{first} to {last}, up to {}", closed_logs::reach(&ended)));
-        log::install(&LogSettings { format: LogFormat::Text, levels: log::default_levels() })?;
+        log::install(&LogSettings { format: LogFormat::Text, levels: default_levels() })?;
         let options = ServeOptions {
             served: ServedLogs {
                 logs: ended.shared(),

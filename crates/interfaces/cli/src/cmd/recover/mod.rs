@@ -13,6 +13,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::printable;
 use binlogz_figures::wrapped;
 use binlogz_relay::EndedLogs;
+use binlogz_relay_config::{LogFormat, LogSettings, levels};
 use binlogz_replay::{
     ApplierThreads, CrossedIncidents, EmbeddedSourceOptions, IncidentWalk, RECOVERY_CHANNEL, RecoveredLogs,
     Recovery, RecoveryDetacher, ReplicationFilters, TargetServer, check_paths,
@@ -27,7 +28,7 @@ use crate::failure::{CommandFailure, Result, complain, name_unread};
 use crate::format::ReportFormat;
 use crate::interrupt;
 use crate::keyring::KeyringArg;
-use crate::log::{self, LogFormat, LogSettings};
+use crate::log;
 use crate::log_path::LogPath;
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
@@ -216,7 +217,7 @@ impl Recover {
         let lacks = recovery.lacks().count();
         log::install(&LogSettings {
             format: LogFormat::Text,
-            levels: log::levels("warn").map_err(CommandFailure::Line)?,
+            levels: levels("warn").map_err(CommandFailure::Line)?,
         })?;
         let mut running = recovery.begin(source).map_err(line)?;
         detach_at_a_signal(&server, running.detacher());

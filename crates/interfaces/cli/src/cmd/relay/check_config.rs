@@ -7,10 +7,9 @@ use binlogz_figures::counted;
 use binlogz_relay::SourceOptions;
 use clap::Args;
 
-use super::config::Config;
-use super::tried;
+use super::{read, tried};
 use crate::Exit;
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Result, warn};
 use crate::terminal;
 
 /// Check a configuration, with what it names: passwords, certificates, archives, the HTTP port; and show what it means.
@@ -28,12 +27,12 @@ const EXAMPLES: &str = "Examples:
 impl CheckConfig {
     pub(super) fn run(self) -> Result<Exit> {
         let name = self.config.display();
-        let config = Config::read(&self.config)?;
+        let config = read(&self.config)?;
         let log = config.log.settings();
-        let options = log.and_then(|_| config.resolve()).map_err(|failure| match failure {
-            CommandFailure::Line(line) => CommandFailure::of(&name, line),
-            closed => closed,
-        })?;
+        let mut warnings = Vec::new();
+        let options = log.and_then(|_| config.resolve(&mut warnings));
+        warnings.iter().for_each(|warning| warn(warning));
+        let options = options.map_err(|error| CommandFailure::of(&name, error))?;
         options.check().map_err(|error| CommandFailure::of(&name, error))?;
         let accounts: Vec<_> = options.accounts.iter().map(|account| account.user.as_str()).collect();
         let accounts = match (accounts.is_empty(), options.sources.as_slice()) {

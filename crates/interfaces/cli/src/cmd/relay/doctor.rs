@@ -9,12 +9,12 @@ use binlogz_binlog::printable;
 use binlogz_figures::{Tone, wrapped};
 use binlogz_inspect::{SurveyedLog, SurveyedThing};
 use binlogz_relay::ReaderProfile;
+use binlogz_relay_config::RelayConfig;
 use clap::Args;
 use serde::Serialize;
 
-use super::config::{Config, Source, Sources, Store};
-use super::http;
 use super::status::PATIENCE;
+use super::{http, of_config, read};
 use crate::Exit;
 use crate::cmd::archive::json;
 use crate::cmd::profile_survey;
@@ -82,7 +82,7 @@ impl RelayDoctorCommand {
         let mut told = told(&relay, findings::now());
         let logs = match self.relay {
             Some(_) => Vec::new(),
-            None => logs(&Config::read(&self.config)?, &relay, &mut told)?,
+            None => logs(&read(&self.config)?, &relay, &mut told)?,
         };
         told.sort_by_key(|told| std::cmp::Reverse(told.tone));
         let is_well = told.iter().all(|told| told.tone <= Tone::Neutral);
@@ -95,7 +95,11 @@ impl RelayDoctorCommand {
 }
 
 /// Looks through the logs of all sources that are on this machine; what was found is told as well.
-fn logs(config: &Config, relay: &RelayDocument, told: &mut Vec<SourceFinding>) -> Result<Vec<LookedAtLog>> {
+fn logs(
+    config: &RelayConfig,
+    relay: &RelayDocument,
+    told: &mut Vec<SourceFinding>,
+) -> Result<Vec<LookedAtLog>> {
     let until = Instant::now() + BUDGET;
     let mut logs = Vec::new();
     for followed in &relay.sources {
@@ -132,34 +136,22 @@ fn of_log(source: Option<&String>, finding: &SurveyedThing) -> SourceFinding {
 
 /// The profiles of a source's accounts and clients that are not sent everything as it is.
 fn profiles<'a>(
-    config: &'a Config,
-    source: &str,
+    config: &'a RelayConfig,
+    source: &'a str,
     connected: impl Iterator<Item = &'a str>,
 ) -> Vec<&'static ReaderProfile> {
-    let accounts =
-        config.accounts.iter().filter(|account| account.source.as_deref().is_none_or(|name| name == source));
-    let named: Vec<&str> = accounts.filter_map(|account| account.reads.as_deref()).chain(connected).collect();
+    let named: Vec<&str> = config.profile_names(source).chain(connected).collect();
     ReaderProfile::all().iter().filter(|profile| named.contains(&profile.name)).collect()
 }
 
 fn survey(
-    config: &Config,
+    config: &RelayConfig,
     name: &str,
     profiles: &[&'static ReaderProfile],
     budget: Duration,
 ) -> Result<SurveyedLog> {
-    let of_all = &config.store;
-    let (store, folder) = match &config.source {
-        Sources::One(_) => (of_all, of_all.dir.clone()),
-        Sources::Several(sources) => {
-            let source = sources.iter().find(|source| source.name.as_deref() == Some(name));
-            let own: Option<&Store> = source.and_then(|source: &Source| source.store.as_ref());
-            let folder = own.and_then(|store| store.dir.clone());
-            (own.unwrap_or(of_all), folder.or_else(|| Some(of_all.dir.as_ref()?.join(name))))
-        }
-    };
-    let folder = folder.ok_or_else(|| CommandFailure::of(&"store", "dir is missing"))?;
-    profile_survey::of_folder(&folder, store.keyring()?.as_ref(), profiles, budget)
+    let (folder, keyring) = config.log_of(name).map_err(of_config)?;
+    profile_survey::of_folder(&folder, keyring.as_ref(), profiles, budget)
 }
 
 /// The findings about all sources, the worst first.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::config::Config;
+use super::read;
 use crate::failure::{CommandFailure, Result};
 use binlogz_fleet::relay_http::{addresses, status};
 
@@ -44,7 +44,7 @@ pub(super) fn ask(
 
 /// Where the relay of this configuration can be asked.
 fn address_in(config: &Path) -> Result<SocketAddr> {
-    let http = Config::read(config)?.http;
+    let http = read(config)?.http;
     let nowhere = "has no http address: the relay can't be asked";
     Ok(http.ok_or_else(|| CommandFailure::of(&config.display(), nowhere))?.address)
 }

@@ -3,14 +3,12 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use binlogz_relay_config::COMMENTED;
 use clap::Args;
 
 use crate::Exit;
 use crate::failure::{CommandFailure, Result};
 use crate::output;
-
-/// The text that is written: a test reads it.
-const COMMENTED: &str = include_str!("relay.toml");
 
 /// Write a commented configuration.
 #[derive(Debug, Args)]

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use binlogz_relay::{Relay, ReloadResult};
+use binlogz_relay::{Relay, RelayOptions, ReloadResult};
+use binlogz_relay_config::{ConfigError, LogSettings, RelayConfig};
 use parking_lot::Mutex;
 
-use super::config::Config;
-use crate::failure::CommandFailure;
+use crate::failure::warn;
 use crate::{interrupt, log};
 
 /// The socket's name in the relay's directory.
@@ -37,7 +37,7 @@ pub(super) fn obey(
     directory: &Path,
     config: PathBuf,
     relay: &Arc<Relay>,
-    log: log::LogSettings,
+    log: LogSettings,
     levels: log::Levels,
 ) {
     let its = Arc::clone(relay);
@@ -91,16 +91,10 @@ fn accept(listener: &UnixListener, reload: &impl Fn() -> Result<String, String>)
 fn reload(
     config: &Path,
     relay: &Relay,
-    known: &Mutex<log::LogSettings>,
+    known: &Mutex<LogSettings>,
     levels: &log::Levels,
 ) -> Result<String, String> {
-    let line = |failure| match failure {
-        CommandFailure::Line(line) => line,
-        CommandFailure::ClosedPipe => "closed pipe".to_owned(),
-    };
-    let config = Config::read(config).map_err(line)?;
-    let log = config.log.settings().map_err(line)?;
-    let mut options = config.resolve().map_err(line)?;
+    let (mut options, log) = read(config).map_err(|error| error.to_string())?;
     // Its message was printed at the start.
     options.limits = options.limits.within_descriptors(options.sources.len());
     let mut reloaded = relay.reload(options).map_err(|error| error.to_string())?;
@@ -112,6 +106,16 @@ fn reload(
     levels.set(log.levels.clone());
     known.levels = log.levels;
     Ok(in_words(&reloaded, is_other_level))
+}
+
+/// The options and the log of a configuration; warnings are told.
+fn read(path: &Path) -> Result<(RelayOptions, LogSettings), ConfigError> {
+    let config = RelayConfig::read(path)?;
+    let log = config.log.settings()?;
+    let mut warnings = Vec::new();
+    let options = config.resolve(&mut warnings);
+    warnings.iter().for_each(|warning| warn(warning));
+    Ok((options?, log))
 }
 
 fn in_words(reloaded: &ReloadResult, is_other_level: bool) -> String {

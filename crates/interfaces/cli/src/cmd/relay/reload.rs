@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::config::Config;
-use super::orders;
+use super::{orders, read};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result};
 use crate::terminal;
@@ -28,10 +27,7 @@ const EXAMPLES: &str = "Examples:
 impl Reload {
     pub(super) fn run(self) -> Result<Exit> {
         let name = self.config.display();
-        let directory = Config::read(&self.config)?
-            .store
-            .dir
-            .ok_or_else(|| CommandFailure::of(&name, "store: dir is missing"))?;
+        let directory = read(&self.config)?.directory().map_err(|error| CommandFailure::of(&name, error))?;
         let said = orders::order(&directory).map_err(CommandFailure::Line)?;
         let written = io::stdout().write_all(terminal::within_width(&said).as_bytes());
         written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use binlogz_relay::Relay;
+use binlogz_relay_config::{FormName, HttpConfig, RelayConfig, SourceConfig, StoreConfig, StoreName};
 use clap::Args;
 
-use super::config::{Config, Http, Listen, Log, RateLimits, Source, Sources, Store};
 use super::listener_tls::ListenerTlsArgs;
-use super::{FormName, StoreName, orders};
+use super::{of_config, orders, read};
 use crate::Exit;
-use crate::failure::Result;
+use crate::failure::{Result, warn};
 use crate::{log, memory};
 
 const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH. Its password comes from the option file or MYSQL_PWD. \
@@ -105,12 +105,15 @@ impl RelayRun {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
         let config = match &self.config {
-            Some(path) => Config::read(path)?,
+            Some(path) => read(path)?,
             None => self.quick.config(self.listen_tls),
         };
-        let settings = config.log.settings()?;
+        let settings = config.log.settings().map_err(of_config)?;
         let levels = log::install(&settings)?;
-        let mut options = config.resolve()?;
+        let mut warnings = Vec::new();
+        let resolved = config.resolve(&mut warnings);
+        warnings.iter().for_each(|warning| warn(warning));
+        let mut options = resolved.map_err(of_config)?;
         options.limits = options.limits.limited_by_descriptors(options.sources.len());
         let directory = options.directory.clone();
         let running = match Relay::start(options) {
@@ -132,44 +135,32 @@ impl RelayRun {
 
 impl QuickStart {
     /// This relay's configuration, as `relay.toml` would have it.
-    fn config(self, listen_tls: ListenerTlsArgs) -> Config {
-        let listen = Listen::default();
-        Config {
-            archive: None,
-            limits: RateLimits::default(),
-            source: Sources::One(Box::new(Source {
-                servers: self.source.into_iter().collect(),
-                defaults_file: self.defaults_file,
-                ssl_mode: self.ssl_mode,
-                ssl_ca: self.ssl_ca,
-                get_server_public_key: self.get_server_public_key,
-                compression_algorithms: self.compression_algorithms,
-                zstd_compression_level: self.zstd_compression_level,
-                server_id: self.server_id,
-                semi_sync: self.semi_sync,
-                ..Source::default()
-            })),
-            store: Store {
-                dir: self.dir,
-                store: self.store.unwrap_or_default(),
-                level: self.level,
-                uncompressed_file_size: self.uncompressed_file_size,
-                seed: self.seed,
-                ..Store::default()
-            },
-            listen: Listen {
-                address: self.listen.unwrap_or(listen.address),
-                form: self.form.unwrap_or_default(),
-                semi_sync: self.listen_semi_sync,
-                forward_sql: self.forward_sql,
-                tls: !listen_tls.no_listen_tls,
-                ssl_cert: listen_tls.listen_ssl_cert,
-                ssl_key: listen_tls.listen_ssl_key,
-                ..listen
-            },
-            http: self.http.map(|address| Http { address, hosts: Vec::new() }),
-            log: Log::default(),
-            accounts: Vec::new(),
-        }
+    fn config(self, listen_tls: ListenerTlsArgs) -> RelayConfig {
+        let mut source = SourceConfig::default();
+        source.servers.extend(self.source);
+        source.defaults_file = self.defaults_file;
+        source.ssl_mode = self.ssl_mode;
+        source.ssl_ca = self.ssl_ca;
+        source.get_server_public_key = self.get_server_public_key;
+        source.compression_algorithms = self.compression_algorithms;
+        source.zstd_compression_level = self.zstd_compression_level;
+        source.server_id = self.server_id;
+        source.semi_sync = self.semi_sync;
+        let mut store = StoreConfig::default();
+        store.dir = self.dir;
+        store.store = self.store.unwrap_or_default();
+        store.level = self.level;
+        store.uncompressed_file_size = self.uncompressed_file_size;
+        store.seed = self.seed;
+        let mut config = RelayConfig::of_one(source, store);
+        config.listen.address = self.listen.unwrap_or(config.listen.address);
+        config.listen.form = self.form.unwrap_or_default();
+        config.listen.semi_sync = self.listen_semi_sync;
+        config.listen.forward_sql = self.forward_sql;
+        config.listen.tls = !listen_tls.no_listen_tls;
+        config.listen.ssl_cert = listen_tls.listen_ssl_cert;
+        config.listen.ssl_key = listen_tls.listen_ssl_key;
+        config.http = self.http.map(HttpConfig::at);
+        config
     }
 }

@@ -8,18 +8,21 @@ use std::time::Duration;
 
 use binlogz_archive::storage::refuse_addresses;
 use binlogz_encryption::{Keyring, MasterKey};
+use binlogz_figures::{byte_size, duration};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
     AccountOptions, ArchiveOptions, BringBack, ByteRates, Form, FormPolicy, ForwardOptions, HttpOptions,
     Limits, ListenTls, ReaderProfile, RelayOptions, Retention, RowMetadata, ScrubOptions, SourceOptions,
     StartAt, StoredForm, SyncPolicy, TableChoice, WaitForReplicas,
 };
-use binlogz_source::{ConnectOptions, PasswordOption, option_files};
+use binlogz_source::{ConnectOptions, PasswordOption, option_files, secret};
 
-use super::config::{Account, Archive, Config, Http, Listen, ReadOnlyName, Source, Sources, Store};
-use super::{FormName, StoreName, secret};
-use crate::failure::{CommandFailure, Result, warn};
-use crate::units;
+use crate::config::{
+    AccountConfig, ArchiveConfig, HttpConfig, ListenConfig, ReadOnlyName, RelayConfig, SourceConfig,
+    SourceConfigs, StoreConfig,
+};
+use crate::error::{ConfigError, Result};
+use crate::form_name::{FormName, StoreName};
 
 /// The relay's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz relay";
@@ -27,23 +30,35 @@ const PROGRAM_NAME: &str = "binlogz relay";
 /// The length of a schema's name, since it can be given as one.
 const NAME_LENGTH_MAX: usize = 64;
 
-impl Config {
-    /// The relay's options, resolved.
-    pub(super) fn resolve(self) -> Result<RelayOptions> {
-        let accounts = self.accounts.iter().map(Account::resolve).collect::<Result<Vec<_>>>()?;
-        let Config { source, store, listen, archive, http, limits, .. } = self;
+impl RelayConfig {
+    /// The relay's options: what the configuration says, with the passwords, option files and keyrings that it names.
+    ///
+    /// Warnings of option files are added to `warnings`, also where an error follows.
+    ///
+    /// # Errors
+    ///
+    /// A value that is not what its key expects, or a file that can't be read.
+    pub fn resolve(self, warnings: &mut Vec<String>) -> Result<RelayOptions> {
+        let accounts = self.accounts.iter().map(AccountConfig::resolve).collect::<Result<Vec<_>>>()?;
+        let RelayConfig { source, store, listen, archive, http, limits, .. } = self;
         let rates = rates("limits", limits.receive_rate.as_deref(), limits.archive_rate.as_deref())?;
-        let directory = store.dir.clone().ok_or_else(|| CommandFailure::of(&"store", "dir is missing"))?;
+        let directory = store.dir.clone().ok_or_else(|| ConfigError::of(&"store", "dir is missing"))?;
         let sources = match source {
-            Sources::One(source) => vec![source.alone(store, archive, listen.form)?],
-            Sources::Several(sources) => {
+            SourceConfigs::One(source) => vec![source.alone(store, archive, listen.form, warnings)?],
+            SourceConfigs::Several(sources) => {
                 if !store.seed.is_empty() {
                     let expected = "seed: expected in the [source.store] of one source";
-                    return Err(CommandFailure::of(&"store", expected));
+                    return Err(ConfigError::of(&"store", expected));
                 }
                 let mut resolved = Vec::with_capacity(sources.len());
                 for source in sources {
-                    resolved.push(source.among(&directory, &store, archive.as_ref(), listen.form)?);
+                    resolved.push(source.among(
+                        &directory,
+                        &store,
+                        archive.as_ref(),
+                        listen.form,
+                        warnings,
+                    )?);
                 }
                 resolved
             }
@@ -56,7 +71,7 @@ impl Config {
             listen: listen.address,
             listen_tls: listen.tls()?,
             require_tls: listen.require_tls,
-            http: http.map(Http::resolve).transpose()?,
+            http: http.map(HttpConfig::resolve).transpose()?,
             listen_native_password: listen.native_password,
             listen_semi_sync: listen.semi_sync,
             forward: listen.forward()?,
@@ -65,9 +80,15 @@ impl Config {
     }
 }
 
-impl Source {
+impl SourceConfig {
     /// The only source of a relay, which has no name.
-    fn alone(self, store: Store, archive: Option<Archive>, form: FormName) -> Result<SourceOptions> {
+    fn alone(
+        self,
+        store: StoreConfig,
+        archive: Option<ArchiveConfig>,
+        form: FormName,
+        warnings: &mut Vec<String>,
+    ) -> Result<SourceOptions> {
         let own = [
             ("name", self.name.is_some()),
             ("listen", self.listen.is_some()),
@@ -78,40 +99,44 @@ impl Source {
         if let Some((key, _)) = own.iter().find(|(_, is_given)| *is_given) {
             let expected =
                 format_args!("{key}: expected in a [[source]] table, of which there can be several");
-            return Err(CommandFailure::of(&"source", expected));
+            return Err(ConfigError::of(&"source", expected));
         }
-        self.resolve(store, archive, form)
+        self.resolve(store, archive, form, warnings)
     }
 
     /// One of several. Unless it has its own, its store and archive are those of the whole file, in folders of its name.
     fn among(
         mut self,
         directory: &Path,
-        common: &Store,
-        archive: Option<&Archive>,
+        common: &StoreConfig,
+        archive: Option<&ArchiveConfig>,
         form: FormName,
+        warnings: &mut Vec<String>,
     ) -> Result<SourceOptions> {
-        let name =
-            self.name.clone().ok_or_else(|| CommandFailure::of(&"[[source]]", "a source has no name"))?;
+        let name = self.name.clone().ok_or_else(|| ConfigError::of(&"[[source]]", "a source has no name"))?;
         if !is_source_name(&name) {
             let expected = "expected 1 to 64 lower-case letters, digits, - and _";
-            return Err(CommandFailure::of(&"[[source]]", format_args!("name {name:?}, {expected}")));
+            return Err(ConfigError::of(&"[[source]]", format_args!("name {name:?}, {expected}")));
         }
-        let mut store = self.store.take().unwrap_or_else(|| Store { dir: None, ..common.clone() });
+        let mut store = self.store.take().unwrap_or_else(|| StoreConfig { dir: None, ..common.clone() });
         store.dir.get_or_insert_with(|| directory.join(&name));
-        let common = archive.map(|archive| Archive { to: archive.to.join(&name), ..archive.clone() });
+        let common = archive.map(|archive| ArchiveConfig { to: archive.to.join(&name), ..archive.clone() });
         let archive = self.archive.take().or(common);
         let form = self.form.unwrap_or(form);
-        self.resolve(store, archive, form).map_err(|failure| match failure {
-            CommandFailure::Line(line) => CommandFailure::of(&format_args!("source {name}"), line),
-            closed => closed,
-        })
+        self.resolve(store, archive, form, warnings)
+            .map_err(|error| ConfigError::of(&format_args!("source {name}"), error))
     }
 
-    fn resolve(self, store: Store, archive: Option<Archive>, form: FormName) -> Result<SourceOptions> {
+    fn resolve(
+        self,
+        store: StoreConfig,
+        archive: Option<ArchiveConfig>,
+        form: FormName,
+        warnings: &mut Vec<String>,
+    ) -> Result<SourceOptions> {
         let keyring = store.keyring()?;
         Ok(SourceOptions {
-            servers: self.connections()?,
+            servers: self.connections(warnings)?,
             start: self.start()?,
             encrypt: store.key(keyring.as_ref())?,
             keyring: keyring.map(Arc::new),
@@ -119,7 +144,7 @@ impl Source {
             seed: store.seed.clone(),
             retention: store.retention()?,
             scrub: store.scrub()?,
-            archive: archive.map(Archive::resolve).transpose()?,
+            archive: archive.map(ArchiveConfig::resolve).transpose()?,
             closed: None,
             storing: store.storing()?,
             uncompressed_file_size: store.uncompressed_file_size()?,
@@ -150,7 +175,7 @@ fn rates(section: &'static str, receive: Option<&str>, archive: Option<&str>) ->
 
 fn rate(section: &'static str, key: &'static str, text: Option<&str>) -> Result<Option<NonZeroU64>> {
     let Some(text) = text else { return Ok(None) };
-    let rate = units::size(text).map_err(refused(section, key))?;
+    let rate = byte_size(text).map_err(refused(section, key))?;
     if rate < ByteRates::MIN {
         let expected = format!("{text:?}, expected at least {}K a second", ByteRates::MIN >> 10);
         return Err(refused(section, key)(expected));
@@ -159,36 +184,36 @@ fn rate(section: &'static str, key: &'static str, text: Option<&str>) -> Result<
 }
 
 /// The error of a key's value.
-fn refused<E: Display>(section: &'static str, key: &'static str) -> impl Fn(E) -> CommandFailure {
-    move |error| CommandFailure::of(&section, format_args!("{key}: {error}"))
+fn refused<E: Display>(section: &'static str, key: &'static str) -> impl Fn(E) -> ConfigError {
+    move |error| ConfigError::of(&section, format_args!("{key}: {error}"))
 }
 
-impl Http {
+impl HttpConfig {
     fn resolve(self) -> Result<HttpOptions> {
         if let Some(host) =
             self.hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', ' ', '*']))
         {
             let expected = format_args!("hosts: {host:?}, expected a host name without scheme and port");
-            return Err(CommandFailure::of(&"http", expected));
+            return Err(ConfigError::of(&"http", expected));
         }
         Ok(HttpOptions { address: self.address, hosts: self.hosts })
     }
 }
 
-impl Store {
+impl StoreConfig {
     fn uncompressed_file_size(&self) -> Result<u64> {
-        let size = self.uncompressed_file_size.as_deref().map(units::size).transpose();
-        let size = size
-            .map_err(|error| CommandFailure::of(&"store", format_args!("uncompressed_file_size: {error}")))?;
+        let size = self.uncompressed_file_size.as_deref().map(byte_size).transpose();
+        let size =
+            size.map_err(|error| ConfigError::of(&"store", format_args!("uncompressed_file_size: {error}")))?;
         match size.unwrap_or(SourceOptions::UNCOMPRESSED_FILE_SIZE) {
             size @ 1..=SourceOptions::UNCOMPRESSED_FILE_SIZE => Ok(size),
-            _ => Err(CommandFailure::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
+            _ => Err(ConfigError::of(&"store", "uncompressed_file_size: expected 1 to 1G")),
         }
     }
 
     fn storing(&self) -> Result<StoredForm> {
         let level = self.level.map_or(Some(CompressionLevel::DEFAULT), CompressionLevel::new);
-        let level = level.ok_or_else(|| CommandFailure::of(&"store", "level: expected 1 to 22"))?;
+        let level = level.ok_or_else(|| ConfigError::of(&"store", "level: expected 1 to 22"))?;
         Ok(match self.store {
             StoreName::Received => StoredForm::Received,
             StoreName::Compressed => StoredForm::Compressed(level),
@@ -197,13 +222,13 @@ impl Store {
 }
 
 /// The error of a source.
-fn of_source(error: impl Display) -> CommandFailure {
-    CommandFailure::of(&"source", error)
+fn of_source(error: impl Display) -> ConfigError {
+    ConfigError::of(&"source", error)
 }
 
-impl Source {
+impl SourceConfig {
     /// Option files first, then the options given here.
-    fn connections(&self) -> Result<Vec<ConnectOptions>> {
+    fn connections(&self, warnings: &mut Vec<String>) -> Result<Vec<ConnectOptions>> {
         if self.servers.is_empty() {
             return Err(of_source(
                 "servers is empty, expected at least one mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH",
@@ -215,7 +240,7 @@ impl Source {
             ..option_files::OptionFiles::default()
         };
         let defaults = files.read(&["client"]).map_err(of_source)?;
-        defaults.warnings.iter().for_each(|warning| warn(warning));
+        warnings.extend(defaults.warnings.iter().cloned());
         // The group may also have options of other programs.
         defaults.apply(&mut base).map_err(of_source)?;
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref());
@@ -275,7 +300,7 @@ impl Source {
     }
 }
 
-impl Store {
+impl StoreConfig {
     fn sync(&self) -> SyncPolicy {
         let default = SyncPolicy::default();
         SyncPolicy {
@@ -284,21 +309,21 @@ impl Store {
         }
     }
 
-    pub(super) fn keyring(&self) -> Result<Option<Keyring>> {
+    pub(crate) fn keyring(&self) -> Result<Option<Keyring>> {
         let Some(path) = &self.keyring else { return Ok(None) };
         let keyring = Keyring::open(path);
-        keyring.map(Some).map_err(|error| CommandFailure::with_encryption(&path.display(), &error))
+        keyring.map(Some).map_err(|error| ConfigError::with_encryption(&path.display(), &error))
     }
 
     /// The key that new files are encrypted with.
     fn key(&self, keyring: Option<&Keyring>) -> Result<Option<Arc<MasterKey>>> {
         match (self.encrypt, keyring) {
             (false, _) => Ok(None),
-            (true, None) => Err(CommandFailure::of(&"store", "encrypt needs a keyring")),
+            (true, None) => Err(ConfigError::of(&"store", "encrypt needs a keyring")),
             (true, Some(keyring)) => {
                 let key = keyring.current_key(self.encrypt_key_of.as_deref());
                 key.map(|key| Some(Arc::new(key)))
-                    .map_err(|error| CommandFailure::with_encryption(&"store: encrypt", &error))
+                    .map_err(|error| ConfigError::with_encryption(&"store: encrypt", &error))
             }
         }
     }
@@ -306,7 +331,7 @@ impl Store {
     /// How fast closed files are read to find damage.
     fn scrub(&self) -> Result<ScrubOptions> {
         let Some(text) = &self.scrub_rate else { return Ok(ScrubOptions::default()) };
-        match units::size(text).map_err(refused("store", "scrub_rate"))? {
+        match byte_size(text).map_err(refused("store", "scrub_rate"))? {
             0 => Ok(ScrubOptions { rate: None }),
             rate if rate < ByteRates::MIN => {
                 let least = ByteRates::MIN >> 10;
@@ -318,8 +343,8 @@ impl Store {
     }
 
     fn retention(&self) -> Result<Retention> {
-        let max_age = self.max_age.as_deref().map(units::duration).transpose();
-        let max_bytes = self.max_bytes.as_deref().map(units::size).transpose();
+        let max_age = self.max_age.as_deref().map(duration).transpose();
+        let max_bytes = self.max_bytes.as_deref().map(byte_size).transpose();
         Ok(Retention {
             max_age: max_age.map_err(refused("store", "max_age"))?,
             max_bytes: max_bytes.map_err(refused("store", "max_bytes"))?,
@@ -328,17 +353,17 @@ impl Store {
     }
 }
 
-impl Archive {
+impl ArchiveConfig {
     fn resolve(self) -> Result<ArchiveOptions> {
-        let bytes_max = self.bring_back_max_bytes.as_deref().map_or(Ok(BringBack::BYTES_MAX), units::size);
-        let free_min = self.free_space_min.as_deref().map_or(Ok(BringBack::FREE_MIN), units::size);
+        let bytes_max = self.bring_back_max_bytes.as_deref().map_or(Ok(BringBack::BYTES_MAX), byte_size);
+        let free_min = self.free_space_min.as_deref().map_or(Ok(BringBack::FREE_MIN), byte_size);
         let bring_back = BringBack {
             bytes_max: bytes_max.map_err(refused("archive", "bring_back_max_bytes"))?,
             free_min: free_min.map_err(refused("archive", "free_space_min"))?,
         };
-        let overdue = self.overdue.as_deref().map_or(Ok(ArchiveOptions::OVERDUE), units::duration);
+        let overdue = self.overdue.as_deref().map_or(Ok(ArchiveOptions::OVERDUE), duration);
         let overdue = overdue.map_err(refused("archive", "overdue"))?;
-        let check = self.check.as_deref().map_or(Ok(ArchiveOptions::CHECK), units::duration);
+        let check = self.check.as_deref().map_or(Ok(ArchiveOptions::CHECK), duration);
         let check = check.map_err(refused("archive", "check"))?;
         let check = (!check.is_zero()).then_some(check);
         refuse_addresses(&self.to.to_string_lossy()).map_err(refused("archive", "to"))?;
@@ -346,7 +371,7 @@ impl Archive {
     }
 }
 
-impl Listen {
+impl ListenConfig {
     fn tls(&self) -> Result<ListenTls> {
         match (self.tls, &self.ssl_cert, &self.ssl_key) {
             (true, Some(certificate), Some(key)) => {
@@ -354,13 +379,13 @@ impl Listen {
             }
             (true, None, None) => Ok(ListenTls::Own),
             (false, None, None) if self.require_tls => {
-                Err(CommandFailure::of(&"listen", "require_tls needs tls"))
+                Err(ConfigError::of(&"listen", "require_tls needs tls"))
             }
             (false, None, None) => Ok(ListenTls::Off),
             (false, ..) => {
-                Err(CommandFailure::of(&"listen", "tls is false: expected neither ssl_cert nor ssl_key"))
+                Err(ConfigError::of(&"listen", "tls is false: expected neither ssl_cert nor ssl_key"))
             }
-            (true, ..) => Err(CommandFailure::of(&"listen", "ssl_cert and ssl_key: expected both or none")),
+            (true, ..) => Err(ConfigError::of(&"listen", "ssl_cert and ssl_key: expected both or none")),
         }
     }
 
@@ -371,7 +396,7 @@ impl Listen {
         if read_only_of_source && !self.forward_sql {
             let expected =
                 "read_only = \"source\" needs forward_sql: without it, no client can change anything";
-            return Err(CommandFailure::of(&"listen", expected));
+            return Err(ConfigError::of(&"listen", expected));
         }
         Ok(self.forward_sql.then_some(ForwardOptions { wait, read_only_of_source }))
     }
@@ -386,7 +411,7 @@ impl Listen {
     }
 }
 
-impl Account {
+impl AccountConfig {
     fn resolve(&self) -> Result<AccountOptions> {
         let password = secret::password(self.password_file.as_deref(), self.password_env.as_deref())
             .map_err(|error| self.failure(error))?
@@ -485,7 +510,58 @@ impl Account {
         }
     }
 
-    fn failure(&self, error: impl Display) -> CommandFailure {
-        CommandFailure::of(&format_args!("account {}", self.user.escape_debug()), error)
+    fn failure(&self, error: impl Display) -> ConfigError {
+        ConfigError::of(&format_args!("account {}", self.user.escape_debug()), error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The options of a configuration, with an option file so that the machine's own ones are not read.
+    fn resolve(text: &str) -> Result<RelayOptions> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("relay.toml");
+        std::fs::write(folder.path().join("my.cnf"), "[client]\nuser=repl\n").unwrap();
+        std::fs::write(&path, text).unwrap();
+        let mut options = RelayConfig::read(&path)?.resolve(&mut Vec::new())?;
+        for source in &mut options.sources {
+            source.directory = source.directory.strip_prefix(folder.path()).unwrap().to_owned();
+        }
+        Ok(options)
+    }
+
+    const SEVERAL: &str = "[[source]]\nname = 'orders'\nservers = ['mysql://db1']\ndefaults_file = 'my.cnf'\n\
+        [[source]]\nname = 'users'\nservers = ['mysql://db2']\ndefaults_file = 'my.cnf'\n";
+
+    #[test]
+    fn each_of_several_sources_has_a_folder_of_its_name() {
+        let options =
+            resolve(&format!("{SEVERAL}store = {{ dir = 'own' }}\n[store]\ndir = 'logs'\n")).unwrap();
+        let places: Vec<_> =
+            options.sources.iter().map(|source| (source.name.as_str(), source.directory.clone())).collect();
+        assert_eq!(places, [("orders", PathBuf::from("logs/orders")), ("users", PathBuf::from("own"))]);
+    }
+
+    #[test]
+    fn errors_say_the_section_and_the_key() {
+        for (text, said) in [
+            ("[source]\nservers = []\n[store]\ndir = 'logs'\n", "source: servers is empty, expected"),
+            ("[source]\nname = 'a'\n[store]\ndir = 'logs'\n", "source: name: expected in a [[source]] table"),
+            ("[source]\n[store]\n", "store: dir is missing"),
+            ("[[source]]\n[store]\ndir = 'logs'\n", "[[source]]: a source has no name"),
+            ("[[source]]\nname = 'A'\n[store]\ndir = 'logs'\n", "[[source]]: name \"A\", expected 1 to 64"),
+            (
+                "[[source]]\nname = 'a'\nreceive_rate = '1K'\nservers = ['mysql://db1']\ndefaults_file = 'my.cnf'\n\
+                 [store]\ndir = 'logs'\n",
+                "source a: source: receive_rate: \"1K\", expected at least",
+            ),
+        ] {
+            let error = resolve(text).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(error.starts_with(said), "{text:?}: {error}");
+        }
     }
 }
