@@ -198,12 +198,21 @@ impl Lineages {
             older.base == one.base && last.is_some_and(|last| file <= last)
         };
         let ambiguous = form == Form::Received && self.older_than(one).iter().any(is_in);
-        ambiguous.then(|| {
-            format!(
+        if !ambiguous {
+            return None;
+        }
+        let is_here = one.store.logs().is_ok_and(|logs| logs.iter().any(|log| log.number == file));
+        let other = one.name_of(Form::Uncompressed, FormFile::first_of(file)).ok().filter(|_| is_here);
+        Some(match other {
+            Some(other) => format!(
                 "{name} is a file of this source's log and of one that was kept before it: begin by GTID, or with a file \
-                 of another form, such as {}",
-                one.name_of(Form::Uncompressed, FormFile::first_of(file)).unwrap_or_default()
-            )
+                 of another form, such as {other}"
+            ),
+            // After RESET the numbers begin anew.
+            None => format!(
+                "{name} is a file of a log that was kept before this one{}",
+                where_to_begin(one)
+            ),
         })
     }
 
@@ -213,11 +222,10 @@ impl Lineages {
             return None;
         }
         let older = self.older_than(one).into_iter().find(|older| older.names.parse(name).is_some())?;
-        let first = one.store.logs().ok()?.first()?.number;
         Some(format!(
-            "{name} is a file of the log of {} that was kept before this one: begin by GTID, or with {}",
+            "{name} is a file of the log of {} that was kept before this one{}",
             older.source,
-            one.name_of(Form::Uncompressed, FormFile::first_of(first)).ok()?
+            where_to_begin(one)
         ))
     }
 
@@ -333,6 +341,22 @@ impl Lineages {
         let kept = self.kept.lock();
         let before = kept.iter().rev().find(|other| other.number < number);
         before.is_none_or(|before| before.source == source)
+    }
+}
+
+/// The files of a log, and how a client can begin in it.
+fn where_to_begin(one: &LineageLog) -> String {
+    let logs = one.store.logs().unwrap_or_default();
+    let (Some(first), Some(last)) = (logs.first(), logs.last()) else {
+        return ", which has no file yet: begin by GTID".to_owned();
+    };
+    let files = match first.number == last.number {
+        true => first.name.clone(),
+        false => format!("{} to {}", first.name, last.name),
+    };
+    match one.name_of(Form::Uncompressed, FormFile::first_of(first.number)) {
+        Ok(name) => format!(", which has {files}: begin by GTID, or with {name}"),
+        Err(_) => format!(", which has {files}: begin by GTID"),
     }
 }
 

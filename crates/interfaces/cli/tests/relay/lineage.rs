@@ -59,7 +59,9 @@ fn a_source_that_is_reset_begins_a_new_log() {
     let folder = Folder::new();
     let source = mysql.sandbox().compression(3).start().unwrap();
     let (old, new) = (mysql.sandbox().start().unwrap(), mysql.sandbox().start().unwrap());
-    source.sql(&(TABLE.to_owned() + &rows(1, 20))).unwrap();
+    source.sql(&(TABLE.to_owned() + &rows(1, 19))).unwrap();
+    source.flush_binary_logs().unwrap();
+    source.sql(&rows(20, 1)).unwrap();
     let configuration = configuration(&source);
     let mut relay = configuration.start(&folder);
     relay.has_all_of(&source);
@@ -89,16 +91,23 @@ fn a_source_that_is_reset_begins_a_new_log() {
     );
     let denied = fetch(mysql, &folder, &relay, "binlog-u.000001").unwrap_err();
     assert!(denied.contains("kept before this one") && denied.contains("binlog-u2.000001"), "{denied}");
+    // After RESET there is no such number yet.
+    let denied = fetch(mysql, &folder, &relay, "binlog.000002").unwrap_err();
+    let whole = "binlog.000002 is a file of a log that was kept before this one, which has binlog.000001: begin by GTID, or \
+                 with binlog-u2.000001";
+    assert!(denied.contains(whole), "{denied}");
     fetch(mysql, &folder, &relay, "binlog-u2.000001").unwrap();
     let same =
         folder.run(["verify", "--same", "kept/lineage-2/binlog.000001", "--", "fetched/binlog-u2.000001"]);
     assert_eq!(same.code, Some(0), "{} {}", same.text(), same.stderr);
+    // A name that the log before never had.
+    source.flush_binary_logs().unwrap();
     source.flush_binary_logs().unwrap();
     source.sql(&rows(201, 3)).unwrap();
     relay.has_all_of(&source);
     assert!(
-        fetch(mysql, &folder, &relay, "binlog.000002").unwrap()[25..]
-            == fs::read(source.datadir().join("binlog.000002")).unwrap()[25..]
+        fetch(mysql, &folder, &relay, "binlog.000003").unwrap()[25..]
+            == fs::read(source.datadir().join("binlog.000003")).unwrap()[25..]
     );
 
     // A rebuilt replica continues; and a silent reset is noticed too.
