@@ -4,7 +4,9 @@
 //! `SEED=N` repeats the statements of a random run.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::{Child, Stdio};
 
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{
@@ -290,7 +292,8 @@ fn has_a_file_of_its_own(mysql: &InstalledTool, relay: &Relay, log: &str) {
     };
     let events = relay.sql(mysql, "older", &[], &format!("SHOW BINLOG EVENTS IN '{log}'")).unwrap();
     let gtid = events.lines().find(|line| line.contains("\tGtid\t")).unwrap();
-    let file = &format!("{log}-xa{}", gtid.split('\t').nth(1).unwrap());
+    let (base, number) = log.rsplit_once('.').unwrap();
+    let file = &format!("{base}.000000-xa{number}-{}", gtid.split('\t').nth(1).unwrap());
     // It would take that for the end of the file that it asked for.
     let (text, trouble) = fetched(log, 4);
     assert!(
@@ -315,6 +318,95 @@ fn has_a_file_of_its_own(mysql: &InstalledTool, relay: &Relay, log: &str) {
         assert!(ends(&text).is_empty() && trouble.contains("no event begins"), "{text}\n{trouble}");
         from = *end;
     }
+}
+
+/// A session that keeps others from writing a table until it is dropped.
+struct TableLock(Child);
+
+impl TableLock {
+    fn of(server: &SandboxServer, table: &str) -> Self {
+        let mut session = server.client().arg("--unbuffered").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        writeln!(session.stdin.as_mut().unwrap(), "LOCK TABLES {table} READ; SELECT 'locked';").unwrap();
+        let mut told = String::new();
+        BufReader::new(session.stdout.as_mut().unwrap()).read_line(&mut told).unwrap();
+        assert_eq!(told, "locked\n");
+        TableLock(session)
+    }
+}
+
+impl Drop for TableLock {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// Commits a row by an XA transaction of two phases.
+fn commit_by_xa(source: &MysqlSandbox, id: u32) {
+    source
+        .sql(&format!(
+            "XA START 'w{id}'; INSERT INTO x.other VALUES ({id}, 7); XA END 'w{id}'; XA PREPARE 'w{id}'; XA COMMIT 'w{id}'"
+        ))
+        .unwrap();
+}
+
+/// While an XA transaction's rows wait for a lock, a replica has reached no place after its XA COMMIT, whatever the position in the
+/// transaction's own file; and UNTIL leads past it.
+#[test]
+fn a_place_after_xa_commit_is_reached_when_the_rows_are_there() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    require_tool!(Tool::Mysql56);
+    let folder = Folder::new();
+    let source = source_of(mysql);
+    let mut relay = Configuration::of([url(&source)]).account("reader", "").start(&folder);
+    relay.has_all_of(&source);
+    let older = Mysql56Sandbox::start(&[]).unwrap();
+    follow(&older, &relay, "MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4");
+    let mariadb = mariadb_follows(Tool::Mariadb, &relay);
+    for (name, replica, first_id) in [("MySQL 5.6", &*older, 1), ("MariaDB", &*mariadb, 1001)] {
+        has_rows_of(&mut relay, &source, name, replica);
+        // The applier waits for this lock, with the transaction's own file as its place.
+        let lock = TableLock::of(replica, "x.other");
+        commit_by_xa(&source, first_id);
+        let (file, end) = end_of_log(mysql, &mut relay, &source);
+        relay.wait_for("the transaction's own file", |_| {
+            let status = replica.sql("SHOW SLAVE STATUS").unwrap();
+            status.split('\t').nth(9).filter(|file| file.contains("-xa")).map(drop)
+        });
+        let wait = |seconds: u32| {
+            let waited = replica.sql(&format!("SELECT MASTER_POS_WAIT('{file}', {end}, {seconds})")).unwrap();
+            waited.trim().parse::<i64>().unwrap_or_else(|_| panic!("{name}: {waited}"))
+        };
+        assert_eq!(wait(1), -1, "{name}: its rows aren't there, so {file} {end} isn't reached");
+        drop(lock);
+        assert!(wait(60) >= 0, "{name}");
+        let number = replica.sql(&format!("SELECT number FROM x.other WHERE id = {first_id}")).unwrap();
+        assert_eq!(number, "7\n", "{name}");
+
+        // UNTIL ends after such a transaction, with its rows.
+        replica.sql("STOP SLAVE").unwrap();
+        let id = first_id + 10;
+        commit_by_xa(&source, id);
+        let (file, end) = end_of_log(mysql, &mut relay, &source);
+        source.sql(&format!("INSERT INTO x.other VALUES ({id} + 10, 9)")).unwrap();
+        replica.sql(&format!("START SLAVE UNTIL MASTER_LOG_FILE='{file}', MASTER_LOG_POS={end}")).unwrap();
+        relay.wait_for("the end of UNTIL", |_| {
+            let status = replica.sql("SHOW SLAVE STATUS").unwrap();
+            status.split('\t').nth(11).filter(|running| *running == "No").map(drop)
+        });
+        let there = replica.sql(&format!("SELECT id FROM x.other WHERE id >= {id} ORDER BY id")).unwrap();
+        assert_eq!(there, format!("{id}\n"), "{name}");
+        replica.sql("START SLAVE").unwrap();
+    }
+}
+
+/// Where the log ends for a client that gets it uncompressed, once the relay has all of the source.
+fn end_of_log(mysql: &InstalledTool, relay: &mut Relay, source: &MysqlSandbox) -> (String, u64) {
+    relay.has_all_of(source);
+    let status = relay.sql(mysql, "reader", &[], "SHOW BINARY LOG STATUS").unwrap();
+    let mut cells = status.trim_end().split('\t');
+    (cells.next().unwrap().to_owned(), cells.next().unwrap().parse().unwrap())
 }
 
 #[test]

@@ -35,7 +35,7 @@ use crate::receive::intake::Intake;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::SourceServer;
 use crate::serve::connections::departures::DepartureWatch;
-use crate::serve::events::xa::{PreparedTransactions, XaFileName};
+use crate::serve::events::xa::PreparedTransactions;
 use crate::serve::mariadb_source::start::PendingDomains;
 use crate::serve::sending::semi_sync::SemiSync;
 use crate::serve::sending::sink::EventSink;
@@ -210,9 +210,7 @@ impl<'a> Sender<'a> {
         let from = self.dump.from;
         let first = MAGIC.len() as u64;
         let (name, position) = match self.dump.inside {
-            Some(XaFilePosition(position)) => {
-                (XaFileName { log: self.name(), offset: from }.name(), position)
-            }
+            Some(XaFilePosition(position)) => (self.xa_file_name(from)?, position),
             None => (self.name(), from),
         };
         let rotate = artificial_events::fake_rotate(head.header.server_id, &name, position, rotate_checksum);

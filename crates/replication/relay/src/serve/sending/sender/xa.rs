@@ -2,7 +2,7 @@
 //! rows where it is committed.
 //!
 //! ```text
-//! rotate to NAME-xaOFFSET · format description
+//! rotate to the transaction's own file · format description
 //! GTID of XA COMMIT · BEGIN · rows of the prepared transaction, from the stored log · XID
 //! rotate back to NAME, after XA COMMIT · format description
 //! ```
@@ -121,7 +121,7 @@ impl Sender<'_> {
         let at = placed.at.start;
         let (from, version) = (self.dump.from, self.log.head().description.server_version_number());
         let checksum = self.log.head().checksum();
-        let name_of_file = XaFileName { log: self.name(), offset: at }.name();
+        let name_of_file = self.xa_file_name(at)?;
         let start = match self.dump.inside.take() {
             Some(XaFilePosition(position)) => position,
             None => {
@@ -146,6 +146,18 @@ impl Sender<'_> {
         self.dump.progress.translated_xa();
         let name = self.name();
         self.tell_file(&name, placed.at.end, asks)
+    }
+
+    /// The name of the file of a transaction that is committed there.
+    ///
+    /// # Errors
+    ///
+    /// The current file has no number, as all logs of servers have.
+    pub(super) fn xa_file_name(&self, offset: u64) -> Result<String> {
+        let log = self.name();
+        XaFileName { log, offset }.name().ok_or_else(|| {
+            Error::Refused(format!("{} has no number: an XA transaction's own file is named after one", self.name()))
+        })
     }
 
     /// Refuses rows to a client such as mysqlbinlog, which reads one file to its end: it would take the file with the rows for
