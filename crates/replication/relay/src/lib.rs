@@ -18,7 +18,7 @@
 //! * `watch`: status, metrics and pages;
 //! * `statements.rs` tells `binlogz-client-sql`, which answers clients' SQL statements, what it has to know;
 //! * `source.rs` joins them for one source, `sources.rs` has all sources and `relay.rs` their shared state, as the
-//!   `options` say.
+//!   `options` say; `server_check.rs` asks servers beforehand whether they can be followed.
 //!
 //! There is one thread per client, and for each source one that receives and one that syncs. `binlogz-relay-log` keeps the logs and
 //! their indexes, `binlogz-relay-forms` converts them into the form that a reader can read, `binlogz-wire` implements the protocol,
@@ -32,6 +32,7 @@ mod receive;
 mod relay;
 mod replicas;
 mod serve;
+mod server_check;
 mod source;
 mod sources;
 mod statements;
@@ -65,6 +66,7 @@ pub use serve::events::profiles::{ReaderProfile, Treatment, Treatments};
 pub use serve::events::row_metadata::{RowMetadata, UnknownRowMetadata};
 pub use serve::events::table_choice::{TableChoice, UnfitPattern};
 pub use serve::upstream::ForwardOptions;
+pub use server_check::ServerCheck;
 pub use sources::SourceChanges;
 pub use telemetry::duties::DutyStatus;
 pub use telemetry::meters::RememberedError;

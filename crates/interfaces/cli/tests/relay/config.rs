@@ -1,7 +1,9 @@
-//! The relay's configuration: written, checked, refused; no server needed.
+//! The relay's configuration: written, checked, refused; only what asks servers needs some.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+
+use binlogz_testkit::{MariadbSandbox, SandboxServer, Tool, require_tool};
 
 use crate::common::Folder;
 
@@ -24,7 +26,7 @@ fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
     let folder = folder();
     let said = "relay.toml: follows 127.0.0.1:3306, keeps its log in data, serves the source's account on \
                 127.0.0.1:3307\nretention: every file stays\n";
-    folder.run(["relay", "check-config"]).is(0, said, "");
+    folder.run(["relay", "check-config", "--offline"]).is(0, said, "");
     folder.run(["relay", "init"]).fails("relay.toml: exists already; --force replaces it");
     // Text after a # is checked too; only one of the ways to give a password is meant.
     let all = String::from_utf8(folder.read("relay.toml")).unwrap();
@@ -48,7 +50,7 @@ fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
     folder.put("all.toml", lines.collect::<Vec<_>>().join("\n"));
     secret(&folder, "repl.password", "other\n");
     secret(&folder, "app.password", "its own\n");
-    let ran = folder.run(["relay", "check-config", "--config=all.toml"]);
+    let ran = folder.run(["relay", "check-config", "--offline", "--config=all.toml"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
     assert!(ran.text().contains("serves repl on 127.0.0.1:3307"), "{}", ran.text());
     assert!(!folder.path("data").exists(), "nothing is changed");
@@ -65,7 +67,7 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
                  dir = \"kept\"\n{added}"
             ),
         );
-        let ran = folder.run(["relay", "check-config", "--config=other.toml"]);
+        let ran = folder.run(["relay", "check-config", "--offline", "--config=other.toml"]);
         assert!(!ran.stderr.contains("s3cr3t"), "{}", ran.stderr);
         (ran.code, ran.stderr)
     };
@@ -136,14 +138,14 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
     let source = "[source]\nservers = [\"mysql://repl@db1\"]\npassword_file = \"source.password\"\n\
                   server_public_key = \"key.pem\"\n[store]\ndir = \"kept\"\n[listen]\nnative_password = false\n";
     folder.put("etc/relay.toml", source);
-    let ran = folder.run(["relay", "check-config", "--config=etc/relay.toml"]);
+    let ran = folder.run(["relay", "check-config", "--offline", "--config=etc/relay.toml"]);
     assert!(
         ran.stderr.starts_with("binlogz: etc/relay.toml: source: etc/key.pem: No such file"),
         "{}",
         ran.stderr
     );
     folder.put("etc/key.pem", "");
-    folder.run(["relay", "check-config", "--config=etc/relay.toml"]).is_done();
+    folder.run(["relay", "check-config", "--offline", "--config=etc/relay.toml"]).is_done();
     fs::set_permissions(folder.path("source.password"), fs::Permissions::from_mode(0o644)).unwrap();
     assert!(check("").1.contains("source.password: others may read or write it"));
     let url = ["relay", "run", "--source=mysql://repl:s3cr3t@db1", "--dir=kept"];
@@ -175,7 +177,7 @@ fn places_and_ports_are_tried_and_rights_told() {
                  from = [\"10.0.0.0/8\"]\nconnections_max = 2\n"
             ),
         );
-        folder.run(["relay", "check-config"])
+        folder.run(["relay", "check-config", "--offline"])
     };
     let said = |archive: &str, http: &str| {
         format!(
@@ -215,7 +217,7 @@ fn several_sources_are_told_apart() {
     };
     let check = |tables: &str| {
         folder.put("several.toml", format!("{tables}[store]\ndir = \"kept\"\n"));
-        folder.run(["relay", "check-config", "--config=several.toml"])
+        folder.run(["relay", "check-config", "--offline", "--config=several.toml"])
     };
     let (a, b) =
         (source("a", ""), source("b", "listen = \"127.0.0.1:3310\"\n[source.store]\ndir = \"elsewhere\""));
@@ -274,4 +276,92 @@ fn several_sources_are_told_apart() {
     let ran = folder.run(["relay", "reload", "--config=several.toml"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("kept/relay.sock: "), "{}", ran.stderr);
     assert!(ran.stderr.contains("is the relay running?"), "{}", ran.stderr);
+}
+
+/// Each kind of server is told with what matters of it, by an account with the rights that a relay needs, and by one without.
+#[test]
+fn servers_are_asked_what_they_are_and_what_is_missing_is_told() {
+    let mysql = require_tool!(Tool::Mysql);
+    require_tool!(Tool::Mariadb);
+    let folder = folder();
+    secret(&folder, "repl.password", "other\n");
+    let new = mysql.sandbox().start().unwrap();
+    let without_gtids =
+        mysql.sandbox().option("gtid-mode", "OFF").option("enforce-gtid-consistency", "OFF").start().unwrap();
+    let mariadb = MariadbSandbox::start(&[("binlog-format", "MIXED"), ("gtid-domain-id", "7")]).unwrap();
+    let accounts = "CREATE USER relay IDENTIFIED BY 's3cr3t'; GRANT REPLICATION SLAVE ON *.* TO relay; \
+                    CREATE USER nobody IDENTIFIED BY 's3cr3t'";
+    for server in [&*new, &*without_gtids, &*mariadb] {
+        server.sql(accounts).unwrap();
+    }
+    let check = |user: &str, servers: &[&SandboxServer], keys: &str| {
+        let urls: Vec<_> =
+            servers.iter().map(|server| format!("\"mysql://{user}@127.0.0.1:{}\"", server.port())).collect();
+        folder.put(
+            "relay.toml",
+            format!(
+                "[source]\nservers = [{}]\npassword_file = \"source.password\"\nget_server_public_key = true\n{keys}\n\
+                 [store]\ndir = \"kept\"\n",
+                urls.join(", ")
+            ),
+        );
+        let ran = folder.run(["relay", "check-config"]);
+        assert!(!folder.path("kept").exists() && ran.stderr.is_empty(), "{}", ran.stderr);
+        (ran.code, ran.text().to_owned())
+    };
+    let at = |server: &SandboxServer| format!("127.0.0.1:{}", server.port());
+
+    let (code, said) = check("relay", &[&new], "");
+    let line = format!("{}: MySQL 9.7.4; log_bin 1, server_id ", at(&new));
+    assert!(code == Some(0) && said.contains(&line), "{said}");
+    assert!(said.contains("gtid_mode ON; its log can be read\n"), "{said}");
+
+    let (code, said) = check("relay", &[&mariadb], "");
+    let line = format!("{}: MariaDB 10.11.18; log_bin 1, server_id ", at(&mariadb));
+    assert!(code == Some(0) && said.contains(&line), "{said}");
+    assert!(said.contains("binlog_format MIXED, gtid_domain_id 7; its log can be read\n"), "{said}");
+    assert!(said.contains("binlog_format is MIXED: changes that are logged as statements"), "{said}");
+    assert!(said.contains("MariaDB's log is served as received: to its own replicas"), "{said}");
+
+    let (code, said) = check("relay", &[&without_gtids], "");
+    assert!(
+        code == Some(0) && said.contains("gtid_mode is OFF: replicas follow by file and position"),
+        "{said}"
+    );
+    let (code, said) = check("relay", &[&without_gtids, &new], "");
+    let problem = format!(
+        "{}: gtid_mode is OFF, and servers of one source are compared by their GTIDs",
+        at(&without_gtids)
+    );
+    assert!(code == Some(1) && said.contains(&problem), "{said}");
+    let (code, said) = check("relay", &[&mariadb, &new], "");
+    let problem = format!("{}: several servers of one source are told apart", at(&mariadb));
+    assert!(code == Some(1) && said.contains(&problem), "{said}");
+
+    for (server, listed) in
+        [(&*new, "REPLICATION CLIENT"), (&*mariadb, "BINLOG MONITOR (before 10.5 REPLICATION CLIENT)")]
+    {
+        let (code, said) = check("nobody", &[server], "start = \"now\"");
+        let read = format!("{}: nobody may not read its log (", at(server));
+        assert!(
+            code == Some(1) && said.contains(&read) && said.contains("GRANT REPLICATION SLAVE ON *.*"),
+            "{said}"
+        );
+        assert!(said.contains(&format!("GRANT {listed} ON *.* to it there")), "{said}");
+        // The right to read the log is not the one to list it.
+        let (code, said) = check("relay", &[server], "start = \"now\"");
+        assert!(code == Some(1) && !said.contains("may not read") && said.contains(listed), "{said}");
+    }
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    folder.put(
+        "relay.toml",
+        format!(
+            "[source]\nservers = [\"mysql://relay@127.0.0.1:{port}\"]\npassword_file = \"source.password\"\n[store]\ndir = \"kept\"\n"
+        ),
+    );
+    let ran = folder.run(["relay", "check-config"]);
+    let said = format!("127.0.0.1:{port}: it can't be asked: ");
+    assert!(ran.code == Some(1) && ran.text().contains(&said), "{}", ran.text());
+    folder.run(["relay", "check-config", "--offline"]).is_done();
 }

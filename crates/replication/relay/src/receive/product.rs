@@ -19,6 +19,8 @@ use crate::receive::start::StartAt;
 const FIRST_FOLLOWED: (u32, u32) = (5, 6);
 /// The first version of MariaDB that is followed: since then it annotates rows by default. 10.11 and 11.4 were tried.
 const FIRST_MARIADB: (u32, u32) = (10, 2);
+/// The word in MariaDB's versions.
+pub(crate) const MARIADB: &str = "MariaDB";
 /// The prefix that MariaDB 10 puts before its version.
 const MARIADB_PREFIX: &str = "5.5.5-";
 
@@ -51,13 +53,22 @@ pub(crate) fn check_any(servers: &Servers, start: &StartAt) -> Result<()> {
     refused.map_or(Ok(()), Err)
 }
 
+/// Product and version, as in "MariaDB 10.11.6".
+pub(crate) fn of(greeted: &str) -> String {
+    let (is_mariadb, version) = product_and_version(greeted);
+    format!("{} {version}", if is_mariadb { MARIADB } else { "MySQL" })
+}
+
+/// Whether it is MariaDB, and the numbers of its version.
+fn product_and_version(greeted: &str) -> (bool, String) {
+    let is_mariadb = greeted.contains(MARIADB);
+    let version = greeted.strip_prefix(MARIADB_PREFIX).filter(|_| is_mariadb).unwrap_or(greeted);
+    (is_mariadb, version.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect())
+}
+
 /// The product, and why it can't be followed; `None` if it can.
-fn why_not(version: &str) -> Option<String> {
-    let numbers = |text: &str| -> String {
-        text.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect()
-    };
-    let is_mariadb = version.contains("MariaDB");
-    let version = numbers(version.strip_prefix(MARIADB_PREFIX).filter(|_| is_mariadb).unwrap_or(version));
+fn why_not(greeted: &str) -> Option<String> {
+    let (is_mariadb, version) = product_and_version(greeted);
     let mut parts = version.split('.').map(|part| part.parse::<u32>());
     let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next()) else { return None };
     if is_mariadb {
@@ -74,6 +85,18 @@ fn why_not(version: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_greeting_tells_product_and_version() {
+        for (greeted, product) in [
+            ("9.7.4", "MySQL 9.7.4"),
+            ("8.0.36-28", "MySQL 8.0.36"),
+            ("11.4.5-MariaDB", "MariaDB 11.4.5"),
+            ("5.5.5-10.11.6-MariaDB-log", "MariaDB 10.11.6"),
+        ] {
+            assert_eq!(of(greeted), product);
+        }
+    }
 
     #[test]
     fn what_can_not_be_followed_is_named() {

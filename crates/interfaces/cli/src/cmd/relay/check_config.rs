@@ -12,17 +12,26 @@ use crate::Exit;
 use crate::failure::{CommandFailure, Result, warn};
 use crate::terminal;
 
-/// Check a configuration, with what it names: passwords, certificates, archives, the HTTP port; and show what it means.
+/// Check a configuration, with what it names: servers, passwords, certificates, archives, the HTTP port; and show what it
+/// means
+///
+/// Each server of the sources is asked what it is, and whether the relay can follow it with its settings and the account's
+/// rights. Nothing is changed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CheckConfig {
     /// The configuration.
     #[arg(long, value_name = "FILE", default_value = "relay.toml")]
     config: PathBuf,
+    /// Don't ask the servers: a service may start while its source is down
+    #[arg(long)]
+    offline: bool,
 }
 
 const EXAMPLES: &str = "Examples:
-  binlogz relay check-config --config /etc/binlogz/relay.toml";
+  binlogz relay check-config --config /etc/binlogz/relay.toml
+
+Exit codes: 0 all is well, 1 a server can't be asked or followed, 2 the configuration is wrong.";
 
 impl CheckConfig {
     pub(super) fn run(self) -> Result<Exit> {
@@ -54,12 +63,16 @@ impl CheckConfig {
                 format!("{name}: {sources}, serves {accounts} on {listen}\n{}", each.collect::<String>())
             }
         };
+        let (asked, is_well) = match self.offline {
+            true => (Vec::new(), true),
+            false => tried::asked(&options),
+        };
         let tried = tried::tried(&options)?;
-        let said = tried.into_iter().fold(said, |said, line| said + &line + "\n");
+        let said = asked.into_iter().chain(tried).fold(said, |said, line| said + &line + "\n");
         io::stdout()
             .write_all(terminal::within_width(&said).as_bytes())
             .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
-        Ok(Exit::Done)
+        Ok(if is_well { Exit::Done } else { Exit::Negative })
     }
 }
 

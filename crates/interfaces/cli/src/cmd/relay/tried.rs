@@ -1,5 +1,5 @@
-//! What `relay check-config` tries of a configuration, without changing anything: the archive's place, the HTTP port; and what it says of
-//! retention and accounts.
+//! What `relay check-config` tries of a configuration, without changing anything: the servers, the archive's place, the HTTP port; and
+//! what it says of retention and accounts.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use binlogz_archive::{Error as ArchiveError, existing};
 use binlogz_figures::{FigureUnit, counted, human_size};
-use binlogz_relay::{AccountOptions, RelayOptions, Retention};
+use binlogz_relay::{AccountOptions, RelayOptions, Retention, ServerCheck, SourceOptions};
 
 use crate::failure::{CommandFailure, Result};
 
@@ -30,6 +30,22 @@ pub(super) fn tried(options: &RelayOptions) -> Result<Vec<String>> {
     }
     lines.extend(options.accounts.iter().filter_map(limits_of));
     Ok(lines)
+}
+
+/// Lines about each server of the sources, and whether all of them can be followed.
+pub(super) fn asked(options: &RelayOptions) -> (Vec<String>, bool) {
+    let checks: Vec<_> = options.sources.iter().flat_map(SourceOptions::ask_servers).collect();
+    let is_well = checks.iter().all(|check| check.problems.is_empty());
+    (checks.into_iter().flat_map(lines_of).collect(), is_well)
+}
+
+fn lines_of(check: ServerCheck) -> Vec<String> {
+    let ServerCheck { server, product, problems, notes } = check;
+    let ending = if problems.is_empty() { "; its log can be read" } else { "" };
+    let product = product.map(|product| format!("{server}: {product}{ending}"));
+    let problems = problems.into_iter().map(|problem| format!("{server}: {problem}"));
+    let notes = notes.into_iter().map(|note| format!("{server}: {note}"));
+    product.into_iter().chain(problems).chain(notes).collect()
 }
 
 fn in_words(retention: &Retention) -> String {
