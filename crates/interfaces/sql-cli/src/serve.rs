@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use binlogz_cli_common::companions::sql_serve::{PORT, ServeArgs};
 use binlogz_cli_common::start::refuse;
-use binlogz_flight::{DEFAULT_PORT, FlightAnswers, FlightServer};
-use binlogz_mysql_front::{MysqlAnswers, MysqlServer};
+use binlogz_flight::{DEFAULT_PORT, FlightAnswers};
+use binlogz_mysql_front::MysqlAnswers;
 use binlogz_query::engine::STACK_SIZE;
 use binlogz_query::{Error, Logs, Queries, QueryEngine, QueryOptions, SchemaTime};
 use binlogz_query_server::{
-    Logins, OpenConnections, PreparedRoom, QueryAccounts, QueryServerError, StatementLimits, TellLine, Tls,
-    WorkerCommand, Workers, questions, work,
+    ProtocolServer, QueryAccounts, QueryServerError, StatementLimits, TellLine, Tls, WorkerCommand, Workers,
+    questions, work,
 };
 use binlogz_source::prompt_for_password;
 use clap::Parser;
@@ -152,22 +152,19 @@ impl SqlFronts {
     async fn run(self, queries: Queries, end: oneshot::Receiver<()>) -> Result<(), QueryServerError> {
         let SqlFronts { listen, mysql, tls, accounts, workers, idle, tell } = self;
         workers.begin().await.map_err(|refusal| QueryServerError::new(refusal.line))?;
-        let logins: Arc<Logins> = Arc::default();
-        let open: Arc<OpenConnections> = Arc::default();
-        let prepared: Arc<PreparedRoom> = Arc::default();
         let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
-        let mysql = mysql.map(|listen| MysqlServer {
-            listen,
-            tls: tls.clone(),
-            accounts: accounts.clone(),
-            logins: Arc::clone(&logins),
-            open: Arc::clone(&open),
-            prepared: Arc::clone(&prepared),
-            workers: Arc::clone(&workers),
-            idle,
-        });
         let workers_end = Arc::clone(&workers);
-        let flight = FlightServer { listen, tls, accounts, logins, open, prepared, workers, idle };
+        let flight = ProtocolServer {
+            listen,
+            tls,
+            accounts,
+            logins: Arc::default(),
+            open: Arc::default(),
+            prepared: Arc::default(),
+            workers,
+            idle,
+        };
+        let mysql = mysql.map(|listen| ProtocolServer { listen, ..flight.clone() });
         let (ends, ended) = watch::channel(());
         let ending = async {
             let _ = end.await;
@@ -178,10 +175,12 @@ impl SqlFronts {
             let (queries, tell, ended) = (queries.clone(), Arc::clone(&tell), ended.clone());
             async move {
                 let Some(mysql) = mysql else { return Ok(()) };
-                mysql.run(queries, tell, |address| say_listening("mysql", address), dropped(ended)).await
+                let listening = |address| say_listening("mysql", address);
+                binlogz_mysql_front::serve(mysql, queries, tell, listening, dropped(ended)).await
             }
         };
-        let by_flight = flight.run(queries, tell, |address| say_listening(scheme, address), dropped(ended));
+        let listening = |address| say_listening(scheme, address);
+        let by_flight = binlogz_flight::serve(flight, queries, tell, listening, dropped(ended));
         let served = tokio::try_join!(by_flight, by_mysql, ending);
         workers_end.end();
         served.map(drop)

@@ -26,7 +26,7 @@ mod values;
 mod variables;
 mod worker;
 
-pub use serve::MysqlServer;
+pub use serve::serve;
 pub use worker::MysqlAnswers;
 
 /// The port of MySQL's protocol.

@@ -80,11 +80,7 @@ impl std::fmt::Debug for QueryListener {
 
 impl QueryListener {
     /// Listens. `open` has the connections of all listeners of the process.
-    ///
-    /// # Errors
-    ///
-    /// An address that can't be listened on.
-    pub fn bind(address: SocketAddr, open: Arc<OpenConnections>, tell: TellLine) -> io::Result<Self> {
+    pub(crate) fn bind(address: SocketAddr, open: Arc<OpenConnections>, tell: TellLine) -> io::Result<Self> {
         let listener = StdListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
@@ -92,11 +88,7 @@ impl QueryListener {
     }
 
     /// The address that it listens on.
-    ///
-    /// # Errors
-    ///
-    /// The system's.
-    pub fn address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
@@ -165,6 +157,15 @@ impl GuardedBytes {
     /// The connection whose bytes these are.
     pub fn connection(&self) -> &Arc<QueryConnection> {
         &self.connection
+    }
+}
+
+#[cfg(feature = "tonic")]
+impl tonic::transport::server::Connected for GuardedBytes {
+    type ConnectInfo = Arc<QueryConnection>;
+
+    fn connect_info(&self) -> Arc<QueryConnection> {
+        Arc::clone(&self.connection)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What servers of SQL over binary logs have in common, whatever protocol their clients speak.
 //!
 //! ```text
+//! protocol_server  what the server of a protocol is given  address, accounts, what all share → listener
 //! connections  how many, and how long one may be without a session
 //! accounts     names and passwords
 //! logins       how fast passwords can be guessed             account, address → when it is compared
@@ -21,6 +22,7 @@ mod connections;
 mod frames;
 mod logins;
 mod prepared_room;
+mod protocol_server;
 mod refusal;
 mod tls;
 mod worker;
@@ -34,6 +36,7 @@ pub use connections::{GuardedBytes, OpenConnections, QueryConnection, QueryListe
 pub use frames::{AskedStatement, sized};
 pub use logins::Logins;
 pub use prepared_room::{ChargedBytes, PreparedBytes, PreparedRoom};
+pub use protocol_server::ProtocolServer;
 pub use refusal::{Blame, StatementRefusal};
 pub use tls::{TLS_HANDSHAKE_TIME, Tls};
 pub use worker::{

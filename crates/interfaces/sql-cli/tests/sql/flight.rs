@@ -16,9 +16,9 @@ use arrow_flight::sql::{
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightInfo, Ticket,
 };
-use binlogz_flight::FlightServer;
+use binlogz_flight::serve;
 use binlogz_query::{Logs, QueryEngine, QueryOptions, memory};
-use binlogz_query_server::{QueryAccounts, StatementLimits, WorkerCommand, Workers};
+use binlogz_query_server::{ProtocolServer, QueryAccounts, StatementLimits, WorkerCommand, Workers};
 use binlogz_testkit::mutate;
 use datafusion::arrow::array::RecordBatch;
 use futures_util::{StreamExt, TryStreamExt};
@@ -100,7 +100,7 @@ impl Serving {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let queries = engine.queries();
         let workers = Workers::new(worker, *limits, engine.queries(), tell.clone());
-        let server = FlightServer {
+        let server = ProtocolServer {
             listen,
             tls: None,
             accounts,
@@ -113,7 +113,7 @@ impl Serving {
         runtime.spawn(async move {
             workers.begin().await.unwrap();
             let listening = |address| heard.send(address).unwrap();
-            server.run(queries, tell, listening, async { drop(ended.await) }).await.unwrap();
+            serve(server, queries, tell, listening, async { drop(ended.await) }).await.unwrap();
             workers.end();
         });
         let address = runtime.block_on(listening).expect("the server ended");

@@ -17,9 +17,11 @@ use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use arrow_flight::sql::{CommandGetDbSchemas, CommandGetTables};
 use arrow_flight::{FlightInfo, IpcMessage};
-use binlogz_flight::{FlightAnswers, FlightServer};
+use binlogz_flight::{FlightAnswers, serve};
 use binlogz_query::{Logs, QueryEngine, QueryOptions};
-use binlogz_query_server::{QueryAccounts, StatementLimits, WorkerCommand, Workers, questions, work};
+use binlogz_query_server::{
+    ProtocolServer, QueryAccounts, StatementLimits, WorkerCommand, Workers, questions, work,
+};
 use binlogz_testkit::assert_golden;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
@@ -86,7 +88,7 @@ fn answers() -> String {
     };
     let tell = Arc::new(|line: &str| eprintln!("{line}"));
     let workers = Workers::new(command, limits, engine.queries(), tell.clone());
-    let server = FlightServer {
+    let server = ProtocolServer {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         tls: None,
         accounts,
@@ -103,7 +105,7 @@ fn answers() -> String {
     runtime.spawn(async move {
         let listening = |address| heard.send(address).unwrap();
         workers.begin().await.unwrap();
-        server.run(queries, tell, listening, async { drop(ended.await) }).await.unwrap();
+        serve(server, queries, tell, listening, async { drop(ended.await) }).await.unwrap();
     });
     let text = runtime.block_on(async {
         let address = listening.await.expect("the server ended");

@@ -25,34 +25,12 @@ use std::time::Duration;
 
 use binlogz_query::Queries;
 use binlogz_query_server::{
-    Logins, OpenConnections, PreparedRoom, QueryAccounts, QueryListener, QueryServerError, TellLine, Tls,
-    Workers,
+    Logins, PreparedRoom, ProtocolServer, QueryAccounts, QueryServerError, TellLine, Workers,
 };
 
 use clients::ConnectedClients;
 use connection::MysqlConnection;
 use transport::acceptor;
-
-/// A server of logs for MySQL's clients.
-#[derive(Debug)]
-pub struct MysqlServer {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// The server's certificate; `None`: connections are not encrypted.
-    pub tls: Option<Tls>,
-    /// The accounts that may log in; without any, every client may ask, by any name.
-    pub accounts: QueryAccounts,
-    /// How fast passwords can be guessed, by all protocols together.
-    pub logins: Arc<Logins>,
-    /// The connections of all protocols.
-    pub open: Arc<OpenConnections>,
-    /// The prepared statements of all protocols.
-    pub prepared: Arc<PreparedRoom>,
-    /// Where statements are planned and run.
-    pub workers: Arc<Workers>,
-    /// A connection that sends nothing, or takes no rows, for so long ends.
-    pub idle: Duration,
-}
 
 /// What the connections of a server share.
 pub(crate) struct FrontShared {
@@ -69,53 +47,49 @@ pub(crate) struct FrontShared {
     clients: Arc<ConnectedClients>,
 }
 
-impl MysqlServer {
-    /// Serves until `end` comes. `listening` gets the address it listens on.
-    ///
-    /// # Errors
-    ///
-    /// An address or a certificate that can't be used.
-    pub async fn run(
-        self,
-        queries: Queries,
-        tell: TellLine,
-        listening: impl FnOnce(SocketAddr),
-        end: impl Future<Output = ()>,
-    ) -> Result<(), QueryServerError> {
-        let MysqlServer { listen, tls, accounts, logins, open, prepared, workers, idle } = self;
-        let at = |error: &dyn std::fmt::Display| QueryServerError::of(&listen, error);
-        let mut listener =
-            QueryListener::bind(listen, open, Arc::clone(&tell)).map_err(|error| at(&error))?;
-        let tls = tls.as_ref().map(acceptor).transpose()?;
-        listening(listener.address().map_err(|error| at(&error))?);
-        let requires_tls = tls.is_some() && !listen.ip().is_loopback();
-        let clients: Arc<ConnectedClients> = Arc::default();
-        let clients_end = Arc::clone(&clients);
-        let shared = Arc::new(FrontShared {
-            accounts,
-            logins,
-            prepared,
-            workers,
-            idle,
-            queries,
-            tell,
-            tls,
-            requires_tls,
-            clients,
-        });
-        let accept = async move {
-            loop {
-                let bytes = listener.next().await;
-                let connection = MysqlConnection::new(bytes, Arc::clone(&shared));
-                // A client that breaks the protocol or leaves is nobody's trouble but its own.
-                tokio::spawn(async move { connection.run().await });
-            }
-        };
-        tokio::select! {
-            () = accept => {}
-            () = end => {}
+/// Serves MySQL's clients until `end` comes. `listening` gets the address it listens on.
+///
+/// # Errors
+///
+/// An address or a certificate that can't be used.
+pub async fn serve(
+    server: ProtocolServer,
+    queries: Queries,
+    tell: TellLine,
+    listening: impl FnOnce(SocketAddr),
+    end: impl Future<Output = ()>,
+) -> Result<(), QueryServerError> {
+    let (mut listener, address) = server.bind(&tell)?;
+    let tls = server.tls.as_ref().map(acceptor).transpose()?;
+    listening(address);
+    let requires_tls = tls.is_some() && !server.listen.ip().is_loopback();
+    let ProtocolServer { accounts, logins, prepared, workers, idle, .. } = server;
+    let clients: Arc<ConnectedClients> = Arc::default();
+    let clients_end = Arc::clone(&clients);
+    let shared = Arc::new(FrontShared {
+        accounts,
+        logins,
+        prepared,
+        workers,
+        idle,
+        queries,
+        tell,
+        tls,
+        requires_tls,
+        clients,
+    });
+    let accept = async move {
+        loop {
+            let bytes = listener.next().await;
+            let connection = MysqlConnection::new(bytes, Arc::clone(&shared));
+            // A client that breaks the protocol or leaves is nobody's trouble but its own.
+            tokio::spawn(async move { connection.run().await });
         }
-        clients_end.end_all();
-        Ok(())
+    };
+    tokio::select! {
+        () = accept => {}
+        () = end => {}
     }
+    clients_end.end_all();
+    Ok(())
 }

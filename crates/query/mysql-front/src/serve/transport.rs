@@ -1,16 +1,14 @@
 //! The bytes of a connection: plain or over TLS, and in compressed packets once client and server have agreed on that.
 
-use std::io;
-use std::pin::Pin;
+use std::io::{self, Cursor};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use binlogz_query_server::{QueryServerError, TLS_HANDSHAKE_TIME, Tls};
 use binlogz_wire::compressed::{CompressedPackets, ConnectionCompression};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
 /// Bytes that are read at once.
@@ -67,7 +65,8 @@ impl MysqlTransport {
     /// Switches to TLS; `read` was read already and belongs to it.
     pub(super) async fn start_tls(&mut self, acceptor: &TlsAcceptor, read: Vec<u8>) -> io::Result<()> {
         let stream = self.stream.take().ok_or_else(gone)?;
-        let accepted = acceptor.accept(EarlierBytes { read, stream });
+        let (reader, writer) = tokio::io::split(stream);
+        let accepted = acceptor.accept(tokio::io::join(Cursor::new(read).chain(reader), writer));
         let accepted = tokio::time::timeout(TLS_HANDSHAKE_TIME, accepted).await;
         let encrypted = accepted.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         self.stream = Some(Box::new(encrypted));
@@ -111,45 +110,5 @@ impl MysqlTransport {
             }
         }
         stream.flush().await
-    }
-}
-
-/// A stream, some of whose bytes were read too early.
-struct EarlierBytes {
-    read: Vec<u8>,
-    stream: Box<dyn ByteStream>,
-}
-
-impl AsyncRead for EarlierBytes {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.read.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(context, buffer);
-        }
-        let count = self.read.len().min(buffer.remaining());
-        buffer.put_slice(self.read.get(..count).unwrap_or_default());
-        self.read.drain(..count);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for EarlierBytes {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
