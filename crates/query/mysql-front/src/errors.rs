@@ -23,6 +23,7 @@ pub(crate) const WRONG_VALUE: u16 = 1231;
 pub(crate) const NOT_SUPPORTED: u16 = 1235;
 pub(crate) const READ_ONLY_VARIABLE: u16 = 1238;
 pub(crate) const UNKNOWN_STATEMENT_HANDLER: u16 = 1243;
+pub(crate) const UNKNOWN_COLLATION: u16 = 1273;
 pub(crate) const OPTION_PREVENTS: u16 = 1290;
 pub(crate) const UNKNOWN_TIME_ZONE: u16 = 1298;
 pub(crate) const INVALID_TEXT: u16 = 1300;

@@ -140,10 +140,15 @@ fn value(cursor: &mut Cursor<'_>, code: u8, unsigned: bool) -> binlogz_binlog::R
         5 => ScalarValue::Float64(Some(f64::from_le_bytes(cursor.array("DOUBLE")?))),
         7 | 10 | 12 => date_time(cursor)?,
         11 => time(cursor)?,
-        _ => {
+        // DECIMAL, VARCHAR, BIT, VECTOR, JSON, NEWDECIMAL, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY.
+        0 | 15 | 16 | 242 | 245..=255 => {
             let size = cursor.lei("length")?;
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             of_bytes(cursor.bytes(size, "text")?)
+        }
+        unknown => {
+            let expected = "a type of the protocol";
+            return Err(binlogz_binlog::Error::invalid(WHAT, "type", unknown, expected));
         }
     })
 }
@@ -195,6 +200,19 @@ fn time(cursor: &mut Cursor<'_>) -> binlogz_binlog::Result<ScalarValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_type_that_the_protocol_does_not_have_is_an_error() {
+        let long = BTreeMap::new();
+        let error = |code| {
+            let given = GivenValues { nulls: &[0], types: &[code, 0], long: &long, rest: b"\x03abc" };
+            decode(&given.encode(), 1).err().map(|refusal| refusal.line)
+        };
+        assert_eq!(error(253), None);
+        for code in [14, 17, 18, 19, 20, 200, 243, 244] {
+            assert!(error(code).is_some_and(|line| line.contains("type is")), "{code}: {:?}", error(code));
+        }
+    }
 
     #[test]
     fn values_come_back_and_every_cut_is_an_error() {

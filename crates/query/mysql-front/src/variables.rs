@@ -8,7 +8,8 @@ use std::time::Duration;
 use binlogz_wire::ServerError;
 
 use crate::errors::{
-    READ_ONLY_VARIABLE, UNKNOWN_CHARACTER_SET, UNKNOWN_TIME_ZONE, UNKNOWN_VARIABLE, WRONG_VALUE, error,
+    READ_ONLY_VARIABLE, UNKNOWN_CHARACTER_SET, UNKNOWN_COLLATION, UNKNOWN_TIME_ZONE, UNKNOWN_VARIABLE,
+    WRONG_VALUE, error,
 };
 
 /// The version by which clients know what a server can do.
@@ -42,6 +43,10 @@ const KNOWN_MODES: [&str; 18] = [
     "TRADITIONAL",
 ];
 
+/// By name or number.
+const ISOLATION_LEVELS: [&str; 8] =
+    ["READ-UNCOMMITTED", "READ-COMMITTED", "REPEATABLE-READ", "SERIALIZABLE", "0", "1", "2", "3"];
+
 /// The kind of a variable's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VariableKind {
@@ -51,30 +56,44 @@ pub(crate) enum VariableKind {
     Text,
 }
 
-/// Whether a client may set it.
+/// Whether a client may set it, and to what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setting {
+    /// Any value of its kind: it changes nothing that is done here, or is followed.
     Session,
+    /// UTC, in one of its names.
+    TimeZone,
+    /// UTF-8, or a part of it.
+    CharacterSet,
+    /// Of such a character set. Texts are compared exactly, whatever it is.
+    Collation,
+    /// Modes that change nothing of what a SELECT means.
+    SqlMode,
+    /// One of four: each transaction sees the same.
+    Isolation,
     Never,
 }
 
-use Setting::{Never, Session};
+use Setting::{CharacterSet, Collation, Isolation, Never, Session, SqlMode, TimeZone};
 use VariableKind::{Number, Switch, Text};
 
-const VARIABLES: &[(&str, &str, VariableKind, Setting)] = &[
+/// A variable's name, default, kind, and whether it can be set.
+type VariableEntry = (&'static str, &'static str, VariableKind, Setting);
+
+const VARIABLES: &[VariableEntry] = &[
     ("auto_increment_increment", "1", Number, Session),
     ("auto_increment_offset", "1", Number, Session),
     ("autocommit", "1", Switch, Session),
     ("big_tables", "0", Switch, Session),
-    ("character_set_client", "utf8mb4", Text, Session),
-    ("character_set_connection", "utf8mb4", Text, Session),
-    ("character_set_database", "utf8mb4", Text, Session),
-    ("character_set_results", "utf8mb4", Text, Session),
-    ("character_set_server", "utf8mb4", Text, Session),
+    ("character_set_client", "utf8mb4", Text, CharacterSet),
+    ("character_set_connection", "utf8mb4", Text, CharacterSet),
+    ("character_set_database", "utf8mb4", Text, CharacterSet),
+    ("character_set_results", "utf8mb4", Text, CharacterSet),
+    ("character_set_server", "utf8mb4", Text, CharacterSet),
     ("character_set_system", "utf8mb3", Text, Never),
-    ("collation_connection", "utf8mb4_general_ci", Text, Session),
-    ("collation_database", "utf8mb4_general_ci", Text, Session),
-    ("collation_server", "utf8mb4_general_ci", Text, Session),
+    ("collation_connection", "utf8mb4_general_ci", Text, Collation),
+    ("collation_database", "utf8mb4_general_ci", Text, Collation),
+    ("collation_server", "utf8mb4_general_ci", Text, Collation),
     ("default_storage_engine", "InnoDB", Text, Session),
     ("div_precision_increment", "4", Number, Never),
     ("event_scheduler", "OFF", Text, Never),
@@ -115,7 +134,7 @@ const VARIABLES: &[(&str, &str, VariableKind, Setting)] = &[
         "sql_mode",
         "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
         Text,
-        Session,
+        SqlMode,
     ),
     ("sql_notes", "1", Switch, Session),
     ("sql_quote_show_create", "1", Switch, Session),
@@ -124,10 +143,10 @@ const VARIABLES: &[(&str, &str, VariableKind, Setting)] = &[
     ("sql_warnings", "0", Switch, Session),
     ("super_read_only", "1", Switch, Never),
     ("system_time_zone", "UTC", Text, Never),
-    ("time_zone", "SYSTEM", Text, Session),
-    ("transaction_isolation", "REPEATABLE-READ", Text, Session),
+    ("time_zone", "SYSTEM", Text, TimeZone),
+    ("transaction_isolation", "REPEATABLE-READ", Text, Isolation),
     ("transaction_read_only", "0", Switch, Session),
-    ("tx_isolation", "REPEATABLE-READ", Text, Session),
+    ("tx_isolation", "REPEATABLE-READ", Text, Isolation),
     ("tx_read_only", "0", Switch, Session),
     ("unique_checks", "1", Switch, Session),
     ("version", VERSION, Text, Never),
@@ -172,8 +191,7 @@ impl FrontVariables {
 
     /// A variable's value by its name, in any case.
     pub(crate) fn value(&self, name: &str) -> Result<FrontVariableValue<'_>, ServerError> {
-        let known = VARIABLES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
-        let (known, value, kind, _) = known.ok_or_else(|| unknown(name))?;
+        let (known, value, kind, _) = known(name)?;
         let own = self.0.iter().find(|(set, _)| set == known).map(|(_, value)| value.as_str());
         Ok(FrontVariableValue { value: own.unwrap_or(value), kind: *kind })
     }
@@ -189,8 +207,7 @@ impl FrontVariables {
     ///
     /// One that there isn't or that can't be set, and a value that nothing here would follow.
     pub(crate) fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), ServerError> {
-        let known = VARIABLES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
-        let (name, _, kind, setting) = known.ok_or_else(|| unknown(name))?;
+        let (name, _, kind, setting) = known(name)?;
         if *setting == Never {
             return Err(error(READ_ONLY_VARIABLE, format!("Variable '{name}' is a read only variable")));
         }
@@ -207,7 +224,7 @@ impl FrontVariables {
             (Some(value), Text) => Some(value.to_owned()),
         };
         if let Some(value) = &value {
-            check(name, value).map_err(|refused| refused.unwrap_or_else(|| wrong(value)))?;
+            check(*setting, value).map_err(|refused| refused.unwrap_or_else(|| wrong(value)))?;
         }
         let others = self.0.iter().filter(|(set, _)| set != name);
         let size: usize = others.map(|(set, value)| set.len() + value.len()).sum();
@@ -228,20 +245,23 @@ impl FrontVariables {
 
     /// How long the session may be idle.
     pub(crate) fn idle(&self) -> Duration {
-        let value = self.value("wait_timeout");
-        let seconds = value.ok().and_then(|value| value.value.parse().ok()).unwrap_or(u64::from(u32::MAX));
-        Duration::from_secs(seconds)
+        Duration::from_secs(self.number("wait_timeout").unwrap_or(u64::from(u32::MAX)))
     }
 
     /// The most rows of an answer.
     pub(crate) fn rows_max(&self) -> u64 {
-        let value = self.value("sql_select_limit");
-        value.ok().and_then(|value| value.value.parse().ok()).unwrap_or(u64::MAX)
+        self.number("sql_select_limit").unwrap_or(u64::MAX)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.value(name).ok()?.value.parse().ok()
     }
 }
 
-fn unknown(name: &str) -> ServerError {
-    error(UNKNOWN_VARIABLE, format!("Unknown system variable '{name}'"))
+/// The variable of this name, in any case.
+fn known(name: &str) -> Result<&'static VariableEntry, ServerError> {
+    let known = VARIABLES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
+    known.ok_or_else(|| error(UNKNOWN_VARIABLE, format!("Unknown system variable '{name}'")))
 }
 
 fn switch(value: &str) -> Option<&'static str> {
@@ -253,26 +273,21 @@ fn switch(value: &str) -> Option<&'static str> {
 }
 
 /// Refuses a value that would be set without being followed; the error is `None` where it is the usual one.
-fn check(name: &str, value: &str) -> Result<(), Option<ServerError>> {
-    match name {
-        "time_zone"
-            if !["SYSTEM", "UTC", "+00:00", "+0:00", "-00:00"]
-                .contains(&value.to_ascii_uppercase().as_str()) =>
-        {
+fn check(setting: Setting, value: &str) -> Result<(), Option<ServerError>> {
+    let is_one_of = |names: &[&str], name: &str| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    match setting {
+        TimeZone if !is_one_of(&["SYSTEM", "UTC", "+00:00", "+0:00", "-00:00"], value) => {
             let message = format!("Unknown or incorrect time zone: '{value}'; all times are in UTC here");
             Err(Some(error(UNKNOWN_TIME_ZONE, message)))
         }
-        "character_set_client" | "character_set_connection" | "character_set_results" => {
-            check_character_set(value).map_err(Some)
+        CharacterSet => check_character_set(value).map_err(Some),
+        Collation if check_character_set(value.split('_').next().unwrap_or_default()).is_err() => {
+            let message = format!("Unknown collation: '{value}'; texts are in utf8mb4 here");
+            Err(Some(error(UNKNOWN_COLLATION, message)))
         }
-        "sql_mode"
-            if !value
-                .split(',')
-                .all(|mode| KNOWN_MODES.contains(&mode.trim().to_ascii_uppercase().as_str())) =>
-        {
-            Err(None)
-        }
-        _ => Ok(()),
+        SqlMode if !value.split(',').all(|mode| is_one_of(&KNOWN_MODES, mode.trim())) => Err(None),
+        Isolation if !is_one_of(&ISOLATION_LEVELS, value) => Err(None),
+        Session | TimeZone | Collation | SqlMode | Isolation | Never => Ok(()),
     }
 }
 
@@ -322,6 +337,26 @@ mod tests {
         }
         let long = "x".repeat(CHANGED_SIZE_MAX + 1);
         assert_eq!(variables.set("optimizer_switch", Some(&long)).unwrap_err().code, 1231);
+    }
+
+    #[test]
+    fn names_of_collations_and_isolation_levels_must_be_ones() {
+        let mut variables = FrontVariables::default();
+        for (name, value, number) in [
+            ("collation_connection", "latin1_swedish_ci", 1273),
+            ("collation_server", "nothing", 1273),
+            ("character_set_database", "gbk", 1115),
+            ("transaction_isolation", "SNAPSHOT", 1231),
+        ] {
+            assert_eq!(variables.set(name, Some(value)).unwrap_err().code, number, "{name}");
+        }
+        for (name, value) in [
+            ("collation_connection", "utf8mb4_0900_ai_ci"),
+            ("collation_database", "binary"),
+            ("tx_isolation", "read-committed"),
+        ] {
+            variables.set(name, Some(value)).unwrap();
+        }
     }
 
     #[test]

@@ -337,14 +337,16 @@ fn group_concat(function: &mut Function) -> Result<(), StatementRefusal> {
     let value = alone.map(|[value]| value).or_else(|| functions::function("CONCAT", &arguments)).ok_or_else(
         || refused(SYNTAX, "You have an error in your SQL syntax; GROUP_CONCAT without an expression"),
     )?;
-    let mut separator = ",".to_owned();
-    list.clauses.retain(|clause| match clause {
-        FunctionArgumentClause::Separator(given) => {
-            separator = given.value.clone().into_string().unwrap_or_default();
-            false
-        }
-        _ => true,
+    let mut separator = Some(",".to_owned());
+    // The query engine refuses other clauses than ORDER BY.
+    list.clauses.retain(|clause| {
+        let FunctionArgumentClause::Separator(given) = clause else { return true };
+        separator = given.value.clone().into_string();
+        false
     });
+    let separator = separator.ok_or_else(|| {
+        refused(SYNTAX, "You have an error in your SQL syntax; SEPARATOR of GROUP_CONCAT is a text in quotes")
+    })?;
     list.args = [value, text(&separator)]
         .into_iter()
         .map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)))

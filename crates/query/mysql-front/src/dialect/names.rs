@@ -82,7 +82,10 @@ pub(super) fn tell_apart(statement: &mut Statement) {
         let name = match item {
             SelectItem::UnnamedExpr(expression) => expression.to_string(),
             SelectItem::ExprWithAlias { alias, .. } => alias.value.to_lowercase(),
-            _ => continue,
+            // MySQL has no list of names after AS.
+            SelectItem::Wildcard(_)
+            | SelectItem::QualifiedWildcard(..)
+            | SelectItem::ExprWithAliases { .. } => continue,
         };
         if known.insert(name) {
             continue;

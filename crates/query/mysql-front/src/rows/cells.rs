@@ -16,17 +16,18 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::{EncoderOptions, writer::make_encoder};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::kinds::MysqlKind;
+use super::kinds::{IntegerWidth, MysqlKind};
 
 /// The values of a column.
 pub(super) enum MysqlCells {
     Null,
-    Signed(Int64Array),
-    Unsigned(UInt64Array),
+    Signed(Int64Array, IntegerWidth),
+    Unsigned(UInt64Array, IntegerWidth),
     Float(Float32Array),
     Double(Float64Array),
     Date(Date32Array),
-    Moment(TimestampMicrosecondArray),
+    /// Moments, with so many digits of a second as text.
+    Moment(TimestampMicrosecondArray, u8),
     Text(StringArray),
     Bytes(BinaryArray),
     /// Texts that were made of the values.
@@ -52,12 +53,14 @@ impl MysqlCells {
         };
         Ok(match kind {
             MysqlKind::Null => MysqlCells::Null,
-            MysqlKind::Integer { unsigned: false, .. } => {
-                MysqlCells::Signed(cast(&column, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
-            }
-            MysqlKind::Integer { unsigned: true, .. } => {
-                MysqlCells::Unsigned(cast(&column, &DataType::UInt64)?.as_primitive::<UInt64Type>().clone())
-            }
+            MysqlKind::Integer { width, unsigned: false } => MysqlCells::Signed(
+                cast(&column, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
+                width,
+            ),
+            MysqlKind::Integer { width, unsigned: true } => MysqlCells::Unsigned(
+                cast(&column, &DataType::UInt64)?.as_primitive::<UInt64Type>().clone(),
+                width,
+            ),
             MysqlKind::Float => {
                 MysqlCells::Float(cast(&column, &DataType::Float32)?.as_primitive::<Float32Type>().clone())
             }
@@ -67,13 +70,13 @@ impl MysqlCells {
             MysqlKind::Date => {
                 MysqlCells::Date(cast(&column, &DataType::Date32)?.as_primitive::<Date32Type>().clone())
             }
-            MysqlKind::Moment { .. } => {
-                let zone = match column.data_type() {
-                    DataType::Timestamp(_, zone) => zone.clone(),
-                    _ => None,
+            MysqlKind::Moment { digits, .. } => {
+                let DataType::Timestamp(_, zone) = column.data_type() else {
+                    let found = format!("an answer's column: {}, expected a moment", column.data_type());
+                    return Err(StatementRefusal::new(Blame::Program, found));
                 };
-                let micros = cast(&column, &DataType::Timestamp(TimeUnit::Microsecond, zone))?;
-                MysqlCells::Moment(micros.as_primitive::<TimestampMicrosecondType>().clone())
+                let micros = cast(&column, &DataType::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
+                MysqlCells::Moment(micros.as_primitive::<TimestampMicrosecondType>().clone(), digits)
             }
             MysqlKind::Text if is_text(column.data_type()) => {
                 MysqlCells::Text(cast(&column, &DataType::Utf8)?.as_string::<i32>().clone())
@@ -90,13 +93,13 @@ impl MysqlCells {
     pub(super) fn is_null(&self, row: usize) -> bool {
         match self {
             MysqlCells::Null => true,
-            MysqlCells::Signed(values) => values.is_null(row),
-            MysqlCells::Unsigned(values) => values.is_null(row),
+            MysqlCells::Signed(values, _) => values.is_null(row),
+            MysqlCells::Unsigned(values, _) => values.is_null(row),
             // MySQL has no number for it.
             MysqlCells::Float(values) => values.is_null(row) || !values.value(row).is_finite(),
             MysqlCells::Double(values) => values.is_null(row) || !values.value(row).is_finite(),
             MysqlCells::Date(values) => values.is_null(row),
-            MysqlCells::Moment(values) => values.is_null(row),
+            MysqlCells::Moment(values, _) => values.is_null(row),
             MysqlCells::Text(values) => values.is_null(row),
             MysqlCells::Bytes(values) => values.is_null(row),
             MysqlCells::Made(values) => values.get(row).is_none_or(Option::is_none),

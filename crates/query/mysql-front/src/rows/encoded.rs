@@ -16,7 +16,7 @@ use binlogz_query_server::StatementRefusal;
 
 use super::cells::MysqlCells;
 use super::dates::{DateParts, TimeParts, moment};
-use super::kinds::MysqlKind;
+use super::kinds::IntegerWidth;
 use crate::errors::refused;
 
 /// ER_DATETIME_FUNCTION_OVERFLOW.
@@ -38,7 +38,6 @@ pub(crate) enum RowForm {
 /// Appends a row.
 pub(super) fn put_row(
     cells: &[MysqlCells],
-    kinds: &[MysqlKind],
     row: usize,
     form: RowForm,
     out: &mut Vec<u8>,
@@ -46,13 +45,13 @@ pub(super) fn put_row(
     match form {
         RowForm::Text => {
             let mut text = Vec::new();
-            for (column, kind) in cells.iter().zip(kinds) {
+            for column in cells {
                 if column.is_null(row) {
                     out.put_u8(NULL);
                     continue;
                 }
                 text.clear();
-                put_text(column, *kind, row, &mut text)?;
+                put_text(column, row, &mut text)?;
                 put_sized(&text, out);
             }
         }
@@ -68,8 +67,8 @@ pub(super) fn put_row(
                 }
             }
             out.put(&bits);
-            for (column, kind) in cells.iter().zip(kinds).filter(|(column, _)| !column.is_null(row)) {
-                put_binary(column, *kind, row, out)?;
+            for column in cells.iter().filter(|column| !column.is_null(row)) {
+                put_binary(column, row, out)?;
             }
         }
     }
@@ -81,17 +80,12 @@ fn put_sized(bytes: &[u8], out: &mut Vec<u8>) {
     out.put(bytes);
 }
 
-fn put_text(
-    column: &MysqlCells,
-    kind: MysqlKind,
-    row: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), StatementRefusal> {
+fn put_text(column: &MysqlCells, row: usize, out: &mut Vec<u8>) -> Result<(), StatementRefusal> {
     // Writing to a vector doesn't fail.
     let _ = match column {
         MysqlCells::Null => Ok(()),
-        MysqlCells::Signed(values) => write!(out, "{}", values.value(row)),
-        MysqlCells::Unsigned(values) => write!(out, "{}", values.value(row)),
+        MysqlCells::Signed(values, _) => write!(out, "{}", values.value(row)),
+        MysqlCells::Unsigned(values, _) => write!(out, "{}", values.value(row)),
         MysqlCells::Float(values) => match with_exponent(f64::from(values.value(row))) {
             true => write!(out, "{:e}", values.value(row)),
             false => write!(out, "{}", values.value(row)),
@@ -104,16 +98,16 @@ fn put_text(
             let DateParts { year, month, day } = date(i64::from(values.value(row)))?;
             write!(out, "{year:04}-{month:02}-{day:02}")
         }
-        MysqlCells::Moment(values) => {
+        MysqlCells::Moment(values, digits) => {
             let (date, time) = checked(moment(values.value(row)))?;
             let DateParts { year, month, day } = date;
             let TimeParts { hour, minute, second, micros } = time;
             let _ = write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
-            match kind {
-                MysqlKind::Moment { digits: 6, .. } => write!(out, ".{micros:06}"),
-                MysqlKind::Moment { digits: 3, .. } => write!(out, ".{:03}", micros / 1000),
-                _ => Ok(()),
+            if *digits > 0 {
+                let _ = write!(out, ".{micros:06}");
+                out.truncate(out.len() - usize::from(6_u8.saturating_sub(*digits)));
             }
+            Ok(())
         }
         MysqlCells::Text(values) => out.write_all(values.value(row).as_bytes()),
         MysqlCells::Bytes(values) => out.write_all(values.value(row)),
@@ -124,26 +118,17 @@ fn put_text(
     Ok(())
 }
 
-fn put_binary(
-    column: &MysqlCells,
-    kind: MysqlKind,
-    row: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), StatementRefusal> {
-    match (column, kind) {
-        (MysqlCells::Signed(values), MysqlKind::Integer { bytes, .. }) => {
-            put_low_bytes(values.value(row).to_le_bytes(), bytes, out);
-        }
-        (MysqlCells::Unsigned(values), MysqlKind::Integer { bytes, .. }) => {
-            put_low_bytes(values.value(row).to_le_bytes(), bytes, out);
-        }
-        (MysqlCells::Float(values), _) => out.put(&values.value(row).to_le_bytes()),
-        (MysqlCells::Double(values), _) => out.put(&values.value(row).to_le_bytes()),
-        (MysqlCells::Date(values), _) => {
+fn put_binary(column: &MysqlCells, row: usize, out: &mut Vec<u8>) -> Result<(), StatementRefusal> {
+    match column {
+        MysqlCells::Signed(values, width) => put_low_bytes(values.value(row).to_le_bytes(), *width, out),
+        MysqlCells::Unsigned(values, width) => put_low_bytes(values.value(row).to_le_bytes(), *width, out),
+        MysqlCells::Float(values) => out.put(&values.value(row).to_le_bytes()),
+        MysqlCells::Double(values) => out.put(&values.value(row).to_le_bytes()),
+        MysqlCells::Date(values) => {
             out.put_u8(4);
             put_date(date(i64::from(values.value(row)))?, out);
         }
-        (MysqlCells::Moment(values), _) => {
+        MysqlCells::Moment(values, _) => {
             let (date, TimeParts { hour, minute, second, micros }) = checked(moment(values.value(row)))?;
             out.put_u8(if micros == 0 { 7 } else { 11 });
             put_date(date, out);
@@ -152,9 +137,9 @@ fn put_binary(
                 out.put_u32(micros);
             }
         }
-        _ => {
+        MysqlCells::Null | MysqlCells::Text(_) | MysqlCells::Bytes(_) | MysqlCells::Made(_) => {
             let mut text = Vec::new();
-            put_text(column, kind, row, &mut text)?;
+            put_text(column, row, &mut text)?;
             put_sized(&text, out);
         }
     }
@@ -162,8 +147,14 @@ fn put_binary(
 }
 
 /// The low bytes of a number that fits them.
-fn put_low_bytes(number: [u8; 8], bytes: u8, out: &mut Vec<u8>) {
-    out.put(number.get(..usize::from(bytes)).unwrap_or(&number));
+fn put_low_bytes(number: [u8; 8], width: IntegerWidth, out: &mut Vec<u8>) {
+    let [one, two, three, four, ..] = number;
+    match width {
+        IntegerWidth::One => out.put_u8(one),
+        IntegerWidth::Two => out.put(&[one, two]),
+        IntegerWidth::Four => out.put(&[one, two, three, four]),
+        IntegerWidth::Eight => out.put(&number),
+    }
 }
 
 fn put_date(DateParts { year, month, day }: DateParts, out: &mut Vec<u8>) {

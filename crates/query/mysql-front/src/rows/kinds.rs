@@ -22,13 +22,21 @@ const LENGTH_MAX: u32 = u32::MAX;
 /// A DOUBLE has as many digits after the point as its value needs.
 const ANY_DIGITS: u8 = 31;
 
+/// The bytes of an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IntegerWidth {
+    One,
+    Two,
+    Four,
+    Eight,
+}
+
 /// The type of an answer's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MysqlKind {
     Null,
-    /// An integer of 1, 2, 4 or 8 bytes.
     Integer {
-        bytes: u8,
+        width: IntegerWidth,
         unsigned: bool,
     },
     Float,
@@ -50,17 +58,17 @@ pub(super) enum MysqlKind {
 
 impl MysqlKind {
     pub(super) fn of(kind: &DataType) -> Self {
-        let integer = |bytes, unsigned| MysqlKind::Integer { bytes, unsigned };
+        let integer = |width, unsigned| MysqlKind::Integer { width, unsigned };
         match kind {
             DataType::Null => MysqlKind::Null,
-            DataType::Boolean | DataType::Int8 => integer(1, false),
-            DataType::Int16 => integer(2, false),
-            DataType::Int32 => integer(4, false),
-            DataType::Int64 => integer(8, false),
-            DataType::UInt8 => integer(1, true),
-            DataType::UInt16 => integer(2, true),
-            DataType::UInt32 => integer(4, true),
-            DataType::UInt64 => integer(8, true),
+            DataType::Boolean | DataType::Int8 => integer(IntegerWidth::One, false),
+            DataType::Int16 => integer(IntegerWidth::Two, false),
+            DataType::Int32 => integer(IntegerWidth::Four, false),
+            DataType::Int64 => integer(IntegerWidth::Eight, false),
+            DataType::UInt8 => integer(IntegerWidth::One, true),
+            DataType::UInt16 => integer(IntegerWidth::Two, true),
+            DataType::UInt32 => integer(IntegerWidth::Four, true),
+            DataType::UInt64 => integer(IntegerWidth::Eight, true),
             DataType::Float16 | DataType::Float32 => MysqlKind::Float,
             DataType::Float64 => MysqlKind::Double,
             DataType::Decimal32(precision, scale)
@@ -106,12 +114,12 @@ impl MysqlKind {
     pub(super) fn definition(self, name: &str) -> ResultColumn<'_> {
         let (column_type, length, flags, decimals) = match self {
             MysqlKind::Null => (6, 0, BINARY, 0),
-            MysqlKind::Integer { bytes, unsigned } => {
-                let (code, length) = match bytes {
-                    1 => (1, 4),
-                    2 => (2, 6),
-                    4 => (3, 11),
-                    _ => (8, 20),
+            MysqlKind::Integer { width, unsigned } => {
+                let (code, length) = match width {
+                    IntegerWidth::One => (1, 4),
+                    IntegerWidth::Two => (2, 6),
+                    IntegerWidth::Four => (3, 11),
+                    IntegerWidth::Eight => (8, 20),
                 };
                 (code, length, if unsigned { UNSIGNED | BINARY } else { BINARY }, 0)
             }

@@ -48,14 +48,13 @@ impl MysqlColumns {
         let cells = batch.columns().iter().zip(&self.kinds);
         let cells =
             cells.map(|(column, kind)| MysqlCells::of(column, *kind)).collect::<Result<Vec<_>, _>>()?;
-        Ok(BatchRows { cells, kinds: self.kinds.clone(), count: batch.num_rows(), form })
+        Ok(BatchRows { cells, count: batch.num_rows(), form })
     }
 }
 
 /// The rows of a batch.
 pub(crate) struct BatchRows {
     cells: Vec<MysqlCells>,
-    kinds: Vec<MysqlKind>,
     count: usize,
     form: RowForm,
 }
@@ -71,7 +70,7 @@ impl BatchRows {
     ///
     /// A time that MySQL doesn't have.
     pub(crate) fn put(&self, row: usize, out: &mut Vec<u8>) -> Result<(), StatementRefusal> {
-        encoded::put_row(&self.cells, &self.kinds, row, self.form, out)
+        encoded::put_row(&self.cells, row, self.form, out)
     }
 }
 

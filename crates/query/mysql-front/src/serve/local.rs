@@ -61,17 +61,10 @@ impl MysqlConnection {
                 self.use_database(&database).await;
                 return true;
             }
-            Statement::Set(assignments) => set(&mut self.variables, &assignments),
-            Statement::SetNames { character_set, .. } => {
-                set_names(&mut self.variables, character_set.as_deref())
+            Statement::Set(_) | Statement::SetNames { .. } => set_part(&mut self.variables, &statement),
+            Statement::SetEach(parts) => {
+                parts.iter().try_for_each(|part| set_part(&mut self.variables, part))
             }
-            Statement::SetEach(parts) => parts.iter().try_for_each(|part| match part {
-                Statement::Set(assignments) => set(&mut self.variables, assignments),
-                Statement::SetNames { character_set, .. } => {
-                    set_names(&mut self.variables, character_set.as_deref())
-                }
-                _ => Ok(()),
-            }),
             Statement::SetTransaction(NewTransactions { scope: Scope::Global, .. }) => {
                 Err(of_server("TRANSACTION"))
             }
@@ -177,6 +170,15 @@ fn text_column(name: &str) -> ReplyColumn<'_> {
 
 fn of_server(name: &str) -> ServerError {
     error(ACCESS_DENIED, format!("Access denied: {name} of the whole server can't be set"))
+}
+
+/// A part of SET.
+fn set_part(variables: &mut FrontVariables, part: &Statement) -> Result<(), ServerError> {
+    match part {
+        Statement::Set(assignments) => set(variables, assignments),
+        Statement::SetNames { character_set, .. } => set_names(variables, character_set.as_deref()),
+        other => Err(error(NOT_SUPPORTED, format!("SET can't have this as a part: {other:?}"))),
+    }
 }
 
 /// Sets variables of the session.

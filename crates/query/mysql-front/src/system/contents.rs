@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use binlogz_query::Names;
-use binlogz_query_server::StatementRefusal;
+use binlogz_query_server::{Blame, StatementRefusal};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 
 use super::SystemValue;
@@ -86,7 +86,28 @@ pub(super) fn rows(table: &SystemTable, facts: &SystemFacts<'_>) -> Result<Rows,
         "global_variables" => variables(&FrontVariables::default()),
         "session_variables" => variables(facts.variables),
         "global_status" | "session_status" => status(facts.session),
-        _ => Rows::new(),
+        // Logs tell none of these.
+        "statistics"
+        | "key_column_usage"
+        | "table_constraints"
+        | "referential_constraints"
+        | "check_constraints"
+        | "views"
+        | "routines"
+        | "parameters"
+        | "triggers"
+        | "events"
+        | "partitions"
+        | "schema_privileges"
+        | "table_privileges"
+        | "column_privileges"
+        | "plugins"
+        | "files"
+        | "keywords" => Rows::new(),
+        other => {
+            let line = format!("the system table {other} has no contents here");
+            return Err(StatementRefusal::new(Blame::Program, line));
+        }
     })
 }
 
