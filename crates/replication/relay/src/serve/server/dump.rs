@@ -9,7 +9,7 @@ use binlogz_binlog::event::MariadbGtid;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_client_sql::ClientVariables;
 use binlogz_relay_forms::OpenedFile;
-use binlogz_relay_log::{Error as LogError, Form, FormFile, FoundFile, LineageLog};
+use binlogz_relay_log::{Error as LogError, FileLease, Form, FormFile, FoundFile, LineageLog};
 use binlogz_store::{FileNumber, is_transient};
 use binlogz_wire::ServerError;
 use binlogz_wire::dump_request::{DumpFlags, DumpRequest};
@@ -19,7 +19,7 @@ use super::announced;
 use crate::error::{Error, Result};
 use crate::housekeeping::archiving;
 use crate::receive::mariadb;
-use crate::replicas::dumps::DumpClient;
+use crate::replicas::dumps::{DumpClient, DumpProgress};
 use crate::serve::SourceServer;
 use crate::serve::connections::accounts::LoggedInClient;
 use crate::serve::connections::client_form::FormPolicy;
@@ -319,6 +319,88 @@ impl KnownClient {
         Err(archiving::purged())
     }
 
+    /// Where a dump begins, or why it can't be served.
+    fn start(
+        &self,
+        kept: &Arc<LineageLog>,
+        variables: &ClientVariables,
+        request: &DumpRequest,
+        replica: Option<ServerUuid>,
+    ) -> Result<DumpStart> {
+        let is_mariadb = mariadb::is_mariadb(kept.source);
+        if is_mariadb {
+            let account = self.account.as_ref().map(|entered| entered.account());
+            // Beside MariaDB's GTIDs a name says nothing, as for MariaDB itself: it is the last file that the client had, of any server.
+            if let Some(state) = mariadb_source::log::check(variables, request, self.policy(), account)? {
+                return self.start_in_domains(kept, &state);
+            }
+        }
+        let (DumpRequest::ByPosition { name, .. } | DumpRequest::ByGtidSet { name, .. }) = request;
+        let asked_name = String::from_utf8_lossy(name);
+        // A file that a transaction has of its own is a place in its log.
+        let xa_file = XaFileName::parse(&asked_name).filter(|_| !is_mariadb);
+        let named = self.named(kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?;
+        match named {
+            Some((form, _)) if is_mariadb && form != Form::Received => return Err(no_such_file()),
+            Some(named) if !is_mariadb => self.check_payloads(kept, variables, named)?,
+            Some(_) | None => {}
+        }
+        match (request, named) {
+            (DumpRequest::ByPosition { position, .. }, named) => {
+                let position = u64::from(*position);
+                let place = match named {
+                    Some(place) => place,
+                    None => (self.form(kept, variables)?, FormFile::first_of(first_file(kept)?)),
+                };
+                let from = xa_file.as_ref().map_or(position, |file| file.offset);
+                let inside = xa_file.is_some().then_some(XaFilePosition(position));
+                Ok(DumpStart { inside, ..self.start_at(kept, place, from, format!("from {from}"))? })
+            }
+            (DumpRequest::ByGtidSet { position, gtid_set, .. }, Some(place)) => {
+                // The server doesn't check a client that names a file. A dump that ends with the log may well
+                // leave out what is not there; one that waits for more would miss it without a word.
+                if !request.is_non_blocking() {
+                    self.check_gtids(kept, gtid_set)?;
+                }
+                let from = xa_file.as_ref().map_or(*position, |file| file.offset);
+                let start = self.start_at(kept, place, from, lacks(gtid_set))?;
+                Ok(DumpStart { has: Some(gtid_set.clone()), ..start })
+            }
+            (DumpRequest::ByGtidSet { gtid_set, .. }, None) => {
+                let (kept, file) = self.behind(Arc::clone(kept), replica, gtid_set)?;
+                let form = self.form(&kept, variables)?;
+                archiving::count_parts(&self.server.housekeeping, &kept, form, file)?;
+                let lease = archiving::lease(&self.server.housekeeping, &kept, file)?;
+                let file = kept.last_part_with(form, file, gtid_set)?;
+                let (has, from) = (Some(gtid_set.clone()), MAGIC.len() as u64);
+                let words = lacks(gtid_set);
+                Ok(DumpStart { kept, form, file, from, inside: None, has, domains: None, lease, words })
+            }
+        }
+    }
+
+    /// From an offset of a file on.
+    fn start_at(
+        &self,
+        kept: &Arc<LineageLog>,
+        (form, file): (Form, FormFile),
+        from: u64,
+        words: String,
+    ) -> Result<DumpStart> {
+        let lease = archiving::lease(&self.server.housekeeping, kept, file.file)?;
+        let kept = Arc::clone(kept);
+        Ok(DumpStart { kept, form, file, from, inside: None, has: None, domains: None, lease, words })
+    }
+
+    /// After the GTIDs of MariaDB that the client has, one a domain.
+    fn start_in_domains(&self, kept: &Arc<LineageLog>, state: &[MariadbGtid]) -> Result<DumpStart> {
+        let found = mariadb_source::start::find(kept, state)?;
+        let place = (Form::Received, FormFile::first_of(found.file));
+        let words = format!("what comes after [{}]", brief(state));
+        let start = self.start_at(kept, place, MAGIC.len() as u64, words)?;
+        Ok(DumpStart { domains: Some(found.pending), ..start })
+    }
+
     /// Resolves a request, or says why it can't be served.
     fn prepare(
         &self,
@@ -326,89 +408,23 @@ impl KnownClient {
         variables: &ClientVariables,
         request: &DumpRequest,
     ) -> Result<(Arc<LineageLog>, DumpStream)> {
-        let mut kept = Arc::clone(kept);
-        let is_mariadb = mariadb::is_mariadb(kept.source);
-        let mut state = None;
-        if is_mariadb {
-            let account = self.account.as_ref().map(|entered| entered.account());
-            state = mariadb_source::log::check(variables, request, self.policy(), account)?;
-        }
-        let mut pending: Option<PendingDomains> = None;
-        let (DumpRequest::ByPosition { flags, server_id, name, .. }
-        | DumpRequest::ByGtidSet { flags, server_id, name, .. }) = request;
+        let (DumpRequest::ByPosition { flags, server_id, .. }
+        | DumpRequest::ByGtidSet { flags, server_id, .. }) = request;
         if let Some(only) = self.server.only_replica.filter(|only| only != server_id) {
             return Err(Error::Refused(format!(
                 "these logs are served to the replica with server id {only} alone, and this one has {server_id}"
             )));
         }
         let uuid = announced::replica_uuid(variables);
-        let known = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
-        let asked_name = String::from_utf8_lossy(name);
-        // A file that a transaction has of its own is a place in its log.
-        let xa_file = XaFileName::parse(&asked_name).filter(|_| !is_mariadb);
-        // Beside MariaDB's GTIDs a name says nothing, as for MariaDB itself: it is the last file that the client had, of any server.
-        let named = match &state {
-            Some(_) => None,
-            None => self.named(&kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?,
-        };
-        if is_mariadb && named.is_some_and(|(form, _)| form != Form::Received) {
-            return Err(no_such_file());
-        }
-        if let Some(named) = named.filter(|_| !is_mariadb) {
-            self.check_payloads(&kept, variables, named)?;
-        }
-        let (has, (form, file), from, lease) = match request {
-            DumpRequest::ByPosition { .. } if state.is_some() => {
-                let start = mariadb_source::start::find(&kept, state.as_deref().unwrap_or_default())?;
-                pending = Some(start.pending);
-                let lease = archiving::lease(&self.server.housekeeping, &kept, start.file)?;
-                (None, (Form::Received, FormFile::first_of(start.file)), MAGIC.len() as u64, lease)
-            }
-            DumpRequest::ByPosition { position, .. } => {
-                let place = match named {
-                    Some(place) => place,
-                    None => (self.form(&kept, variables)?, FormFile::first_of(first_file(&kept)?)),
-                };
-                (
-                    None,
-                    place,
-                    xa_file.as_ref().map_or(u64::from(*position), |file| file.offset),
-                    archiving::lease(&self.server.housekeeping, &kept, place.1.file)?,
-                )
-            }
-            DumpRequest::ByGtidSet { position, gtid_set, .. } => {
-                let (place, from, lease) = match named {
-                    Some(place) => {
-                        // The server doesn't check a client that names a file. A dump that ends with the log may well
-                        // leave out what is not there; one that waits for more would miss it without a word.
-                        if !request.is_non_blocking() {
-                            self.check_gtids(&kept, gtid_set)?;
-                        }
-                        let from = xa_file.as_ref().map_or(*position, |file| file.offset);
-                        (place, from, archiving::lease(&self.server.housekeeping, &kept, place.1.file)?)
-                    }
-                    None => {
-                        let file;
-                        (kept, file) = self.behind(kept, known, gtid_set)?;
-                        let form = self.form(&kept, variables)?;
-                        archiving::count_parts(&self.server.housekeeping, &kept, form, file)?;
-                        let lease = archiving::lease(&self.server.housekeeping, &kept, file)?;
-                        ((form, kept.last_part_with(form, file, gtid_set)?), MAGIC.len() as u64, lease)
-                    }
-                };
-                (Some(gtid_set.clone()), place, from, lease)
-            }
-        };
-        let inside = match (request, &xa_file) {
-            (DumpRequest::ByPosition { position, .. }, Some(_)) => Some(XaFilePosition(u64::from(*position))),
-            (DumpRequest::ByPosition { .. } | DumpRequest::ByGtidSet { .. }, _) => None,
-        };
+        let replica = uuid.as_deref().and_then(|uuid| uuid.parse().ok());
+        let DumpStart { kept, form, file, from, inside, has, domains, lease, words } =
+            self.start(kept, variables, request, replica)?;
         if from < MAGIC.len() as u64 {
             return Err(Error::Refused(
                 "Client requested source to start replication from position < 4".into(),
             ));
         }
-        if let Some(replica) = known {
+        if let Some(replica) = replica {
             let connected =
                 || self.server.dumps.seen().iter().filter_map(|dump| dump.reader.uuid.parse().ok()).collect();
             self.server.served.note(replica, kept.number, connected)?;
@@ -418,18 +434,11 @@ impl KnownClient {
             (None, 0) => None,
             (None, id) => Some(format!("server id {id}")),
         };
-        let what = match &has {
-            Some(gtid_set) => format!("what is not in {}", gtid_set.brief()),
-            None => match &state {
-                Some(state) => format!("what comes after [{}]", brief(state)),
-                None => format!("from {from}"),
-            },
-        };
         let profile = self.profile(variables);
         say!(
             self.server.telemetry,
             &format!(
-                "connection {} of {} (server id {server_id}): {} {what}; profile {}",
+                "connection {} of {} (server id {server_id}): {} {words}; profile {}",
                 self.connection,
                 self.user(),
                 kept.name_of(form, file)?,
@@ -447,12 +456,7 @@ impl KnownClient {
             profile: profile.name,
             knows_payloads: profile.reads_payloads(),
         };
-        let semi_sync = reader.semi_sync;
-        let progress = self.server.dumps.begin(self.connection, reader, file.file);
-        let semi_sync = semi_sync.then(|| {
-            let acknowledgements = Arc::clone(&self.server.acknowledgements);
-            SemiSync::new(self.connection, kept.number, acknowledgements, Arc::clone(&progress))
-        });
+        let (progress, semi_sync) = self.begin(reader, &kept, file);
         let (superseded, supersedes) = self.server.registry.begin_dump(self.connection, key);
         if supersedes {
             self.server.lineages.wake();
@@ -467,7 +471,7 @@ impl KnownClient {
             from,
             inside,
             has,
-            domains: pending,
+            domains,
             non_blocking: request.is_non_blocking(),
             heartbeat_period: announced::heartbeat_period(variables),
             // To MariaDB the flag means annotations.
@@ -479,6 +483,42 @@ impl KnownClient {
         };
         Ok((kept, dump))
     }
+
+    /// Enters a dump in the list of those that run.
+    fn begin(
+        &self,
+        reader: DumpClient,
+        kept: &LineageLog,
+        file: FormFile,
+    ) -> (Arc<DumpProgress>, Option<SemiSync>) {
+        let acknowledges = reader.semi_sync;
+        let progress = self.server.dumps.begin(self.connection, reader, file.file);
+        let semi_sync = acknowledges.then(|| {
+            let acknowledgements = Arc::clone(&self.server.acknowledgements);
+            SemiSync::new(self.connection, kept.number, acknowledgements, Arc::clone(&progress))
+        });
+        (progress, semi_sync)
+    }
+}
+
+/// Where a dump begins.
+struct DumpStart {
+    kept: Arc<LineageLog>,
+    form: Form,
+    file: FormFile,
+    /// The offset in that file, as the form counts.
+    from: u64,
+    inside: Option<XaFilePosition>,
+    has: Option<GtidSet>,
+    domains: Option<PendingDomains>,
+    lease: Option<FileLease>,
+    /// For the log.
+    words: String,
+}
+
+/// What a client that has these GTIDs is sent, for the log.
+fn lacks(has: &GtidSet) -> String {
+    format!("what is not in {}", has.brief())
 }
 
 fn brief(state: &[MariadbGtid]) -> String {
