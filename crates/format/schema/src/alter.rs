@@ -199,7 +199,7 @@ impl AlterAction {
         }
     }
 
-    /// What these actions make of a column of this name.
+    /// The fate of a column of this name after these actions.
     pub(crate) fn fate<'a>(actions: &'a [AlterAction], column: &'a str) -> ColumnFate<'a> {
         for action in actions {
             match action {
@@ -217,7 +217,7 @@ impl AlterAction {
     }
 }
 
-/// What table options do, of which several may stand one after the other.
+/// The actions of table options, of which several may stand one after the other.
 fn of_options(item: &[Token]) -> Vec<AlterAction> {
     let mut actions = vec![AlterAction::Harmless];
     for (number, token) in item.iter().enumerate() {
@@ -333,7 +333,7 @@ fn dropped(rest: &[Token]) -> Option<AlterAction> {
     }
 }
 
-/// What stands behind ALTER in an action: ALTER INDEX and ALTER CHECK are harmless.
+/// The action of SET DEFAULT and DROP DEFAULT after ALTER; ALTER INDEX and ALTER CHECK are harmless.
 fn default_set(rest: &[Token]) -> Option<AlterAction> {
     let (rest, _) = conditional(without(rest, &["COLUMN"]));
     let [name, verb, what, words @ ..] = rest else { return Some(AlterAction::Harmless) };

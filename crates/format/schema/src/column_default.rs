@@ -7,7 +7,7 @@ use crate::tokens::is_word;
 /// The default of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnDefault {
-    /// It isn't known, or is no constant: an expression, the time, the next number.
+    /// Not known, or no constant: an expression, the time, the next number.
     Unknown,
     /// The definition has none. The server takes NULL, or 0, an empty text, the first member where the column can't be NULL.
     Absent,

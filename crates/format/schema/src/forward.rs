@@ -58,14 +58,14 @@ struct TableSoFar {
     last: Arc<TurningPoint>,
 }
 
-/// What the statements so far make of a table.
+/// A table as the statements so far leave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableByNow<'t> {
     /// No statement may have changed it.
     Untouched,
-    /// It is this.
+    /// Known: this definition.
     Defined(&'t DefinedTable),
-    /// It isn't known since this statement.
+    /// Not known since this statement.
     UnknownSince(&'t TurningPoint),
 }
 

@@ -117,20 +117,20 @@ impl TurningPoint {
 /// The most bytes of a statement that are kept: a history may have any number of them.
 const STATEMENT_SIZE_MAX: usize = 2048;
 
-/// What stood under a name at a place of the logs.
+/// The table that had a name at a place of the logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableThen<'h> {
     /// This table.
     Known(&'h DefinedTable),
     /// Another one than now, and this statement doesn't tell which.
     UnknownSince(&'h TurningPoint),
-    /// What the logs make of it, this statement the last of it, is not the table that there is now.
+    /// The table that the logs end with, after this statement, is not the one that there is now.
     Disagrees(&'h TurningPoint),
     /// Neither the logs nor the tables of now have it.
     NotTold,
 }
 
-/// What became of a table's columns.
+/// The columns of an earlier table in the table as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnsNow<'h> {
     /// It is the table that has its name now.
@@ -246,7 +246,7 @@ fn changes_rows_only(text: &str) -> bool {
     OF_ROWS.iter().any(|word| word.eq_ignore_ascii_case(first))
 }
 
-/// What a statement does to tables.
+/// The effect of a statement on tables.
 #[derive(Debug)]
 pub(crate) enum StatementEffect {
     /// It leaves all of them as they are.
@@ -746,7 +746,7 @@ impl TableHistory {
         }
     }
 
-    /// What became of the columns of the table that stood under a name at a place of the logs.
+    /// Finds, in the tables of now, the columns of the table that had a name at a place of the logs.
     pub fn columns_now(&self, place: HistoryPlace, database: &str, table: &str) -> ColumnsNow<'_> {
         let name = (database.to_lowercase(), table.to_lowercase());
         let TableThen::Known(then) = self.at(place, database, table) else { return ColumnsNow::Unknown };

@@ -33,7 +33,7 @@ pub struct DefinedColumn {
     pub facts: Option<ColumnFacts>,
 }
 
-/// What a column's definition tells of it.
+/// The facts of a column that its definition has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnFacts {
     /// The type's name, in capitals.

@@ -108,7 +108,7 @@ pub fn complain(line: &str) {
     let _ = progress::above(|| writeln!(io::stderr(), "{}: {}", name(), printable(&line)));
 }
 
-/// What a server says that refuses a login.
+/// The words with which a server refuses a login.
 const LOGIN_REFUSED: &str = "server says 1045 ";
 /// The ways to give a password.
 const PASSWORD_WAYS: &str = "-p asks for a password; MYSQL_PWD and option files may have it too";

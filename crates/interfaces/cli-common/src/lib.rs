@@ -1,4 +1,4 @@
-//! What the command lines of binlogz share, so that `binlogz`, `binlogz-sql` and `binlogz-bench` look and behave alike:
+//! Shared by the command lines of binlogz, so that `binlogz`, `binlogz-sql` and `binlogz-bench` look and behave alike:
 //! options of servers and keyrings, times and units, progress, terminal and pager, errors as lines, exit codes, help.
 //!
 //! The commands themselves are in the programs. Of those that binlogz passes on to another program the options are here, too

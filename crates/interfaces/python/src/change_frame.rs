@@ -1,6 +1,6 @@
 //! The transaction around rows, as its GTID event tells it.
 
-/// What is known of a transaction; everything is `None` where no GTID event stands before it.
+/// The facts about a transaction; everything is `None` where no GTID event stands before it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChangeFrame {
     pub(crate) gtid: Option<String>,

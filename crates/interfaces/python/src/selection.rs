@@ -1,4 +1,4 @@
-//! What a reader of parts wants of them: which transactions, and which blocks of an archive may have what its conditions leave.
+//! Chooses for a reader of parts: which transactions it wants, and which blocks of an archive may have rows that its conditions leave.
 //! Rows are not looked at: who asks checks each of them again.
 
 use binlogz_archive::format::Key as ArchivedKey;

@@ -1,4 +1,4 @@
-//! What a worker needs to know of a client's session, beside its statement.
+//! The state of a client's session that goes to a worker with its statement.
 //!
 //! ```text
 //! 1  purpose            what the answer is for

@@ -184,7 +184,7 @@ impl FrontVariables {
         FrontVariables(changed)
     }
 
-    /// Those that were set.
+    /// The variables that the session has set, with their values.
     pub(crate) fn changed(&self) -> &[(String, String)] {
         &self.0
     }

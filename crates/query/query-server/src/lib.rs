@@ -1,4 +1,4 @@
-//! What servers of SQL over binary logs have in common, whatever protocol their clients speak.
+//! The common half of servers of SQL over binary logs, whatever protocol their clients speak.
 //!
 //! ```text
 //! protocol_server  what the server of a protocol is given  address, accounts, what all share → listener

@@ -1,4 +1,4 @@
-//! What the server of a protocol is given, and how it begins to listen.
+//! The settings and shared parts of a protocol's server, and how it begins to listen.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ pub struct ProtocolServer {
     pub prepared: Arc<PreparedRoom>,
     /// Where statements are planned and run.
     pub workers: Arc<Workers>,
-    /// What nobody uses for so long ends: a connection, a session, a statement, a query.
+    /// A connection, session, statement or query that nobody uses for so long ends.
     pub idle: Duration,
 }
 

@@ -1,6 +1,6 @@
 //! Why a statement has no answer, or no more of it: sorted by blame, so that each protocol finds its own number for it.
 
-/// What is to blame that a statement has no answer.
+/// The cause for which a statement has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The statement is wrong.
@@ -44,7 +44,7 @@ impl Blame {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}")]
 pub struct StatementRefusal {
-    /// What is to blame.
+    /// The cause.
     pub blame: Blame,
     /// The number that the statement's protocol has for it; 0: none of its own.
     pub number: u16,

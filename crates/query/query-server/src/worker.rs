@@ -20,7 +20,7 @@ use crate::refusal::{Blame, StatementRefusal};
 /// messages until their clients take them.
 const ROWS_SIZE_MAX: usize = 64 << 20;
 
-/// What is to be done with a statement.
+/// Whether a statement is only planned, or run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatementWork {
     /// Plan it: [`WorkerOutput::planned`], and nothing else.

@@ -208,7 +208,7 @@ struct WorkTurn {
     _account: OwnedSemaphorePermit,
 }
 
-/// What a statement is given while it plans or runs.
+/// The turn and the memory that a statement has while it plans or runs.
 struct WorkShare {
     _turn: WorkTurn,
     /// Of a query.

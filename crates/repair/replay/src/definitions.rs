@@ -19,11 +19,11 @@ type Definitions = BTreeMap<String, std::result::Result<String, String>>;
 /// An object whose definitions differ, or aren't both known.
 #[derive(Debug, Serialize)]
 pub struct DifferentDefinition {
-    /// Its kind and name, such as `view shop.v`.
+    /// The object's kind and name, such as `view shop.v`.
     pub object: String,
     /// The source's definition; `None`: it is not there.
     pub source: Option<String>,
-    /// That of the restored server.
+    /// The definition at the restored server.
     pub restored: Option<String>,
 }
 
@@ -125,7 +125,7 @@ const KINDS: [(&str, &str, &str, &[usize]); 5] = [
     ),
 ];
 
-/// What one query tells whole: databases, and events, which a replica has switched off.
+/// Kinds of objects that one query lists whole: databases, and events, which a replica has switched off.
 const ROWS: [(&str, &str); 2] = [
     (
         "database",
@@ -160,7 +160,7 @@ fn definitions(server: &mut TargetServer) -> Result<Definitions> {
     Ok(found)
 }
 
-/// What these columns of the answer to SHOW CREATE have. Servers answer NULL for a routine whose body the account may not see.
+/// The texts in these columns of the answer to SHOW CREATE. Servers answer NULL for a routine whose body the account may not see.
 fn definition_of(row: &AnswerFields, columns: &[usize]) -> std::result::Result<String, ServerError> {
     let cells: std::result::Result<Vec<_>, ServerError> =
         columns.iter().map(|column| row.text(*column).map(without_counter)).collect();

@@ -7,7 +7,7 @@ use crate::continuation::Continuation;
 use crate::target::TargetFacts;
 use crate::version_words::VersionWords;
 
-/// What a server is, as far as it decides whether it can apply logs.
+/// The facts about a server that decide whether it can apply logs.
 pub(crate) struct TargetAbilities<'t> {
     pub(crate) version: &'t str,
     pub(crate) words: VersionWords,

@@ -34,7 +34,7 @@ pub struct RecoveredLogs<'l> {
 /// A log to be read for its incidents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IncidentLog {
-    /// What to call it: the file, or the log in an archive.
+    /// The name in messages: the file, or the log in an archive.
     pub shown: PathBuf,
     /// Where to read it.
     pub path: PathBuf,
@@ -49,7 +49,7 @@ pub struct CrossedIncidents {
 }
 
 impl CrossedIncidents {
-    /// Those of the log with this number, as it was given to [`IncidentWalk::read`].
+    /// The unread changes of the log with this number, as it was given to [`IncidentWalk::read`].
     pub fn of_log(&self, number: u64) -> UnreadChanges {
         let mut of_log = self.unread.clone();
         of_log.retain(|incident| incident.log == number);

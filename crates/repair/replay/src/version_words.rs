@@ -1,4 +1,4 @@
-//! What a version of MySQL calls things, and what it can do.
+//! The words and abilities of each version of MySQL.
 
 use binlogz_inspect::Version;
 

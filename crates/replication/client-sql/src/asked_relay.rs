@@ -1,4 +1,4 @@
-//! What the answers to statements ask of the relay.
+//! The trait by which answers to statements ask the relay for facts about its logs.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

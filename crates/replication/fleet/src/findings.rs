@@ -42,7 +42,7 @@ const OF_THE_ARCHIVE: &str = "archive";
 pub struct RelayFinding {
     /// How bad it is.
     pub tone: Tone,
-    /// What was found, and why.
+    /// The finding and its reason, in words.
     pub said: String,
 }
 

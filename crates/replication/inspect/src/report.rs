@@ -166,7 +166,7 @@ pub struct ServerReport {
     /// Whether to turn it on, if that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<CompressionAnswer>,
-    /// What clients of the relay would not be sent as it is, if that was asked.
+    /// The events that clients of the relay would not be sent as they are, if that was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surveyed: Option<SurveyedLog>,
 }

@@ -15,7 +15,7 @@ pub struct SurveyedLog {
     pub stopped_at: Option<String>,
     /// For which profiles.
     pub profiles: Vec<String>,
-    /// What was found: what would end a dump first.
+    /// The findings; those that would end a dump come first.
     pub findings: Vec<SurveyedThing>,
 }
 
@@ -46,7 +46,7 @@ impl SurveyedLog {
         self.findings.iter().any(|finding| finding.why.is_some())
     }
 
-    /// What was looked at, in words.
+    /// The part of the log that was looked at, in words.
     pub fn looked_at(&self) -> String {
         let stopped = match &self.stopped_at {
             Some(place) => format!(", which was as far as {place} when the time was over"),

@@ -1,4 +1,4 @@
-//! What the answers to clients' statements ask of the relay: the facts, from the stored log, the counters and the settings. The
+//! The relay's side of the answers to clients' statements: facts from the stored log, the counters and the settings. The
 //! answers themselves are made by `binlogz_client_sql`; `serve` talks to the client. `housekeeping` purges, `receive` starts and
 //! stops receiving.
 

@@ -43,19 +43,19 @@ pub struct TableWay<'h> {
 pub struct WayColumn<'h> {
     /// The column as it was.
     pub then: &'h DefinedColumn,
-    /// Its place in each version of the table; `None` from the statement on that dropped it.
+    /// The column's place in each version of the table; `None` from the statement on that dropped it.
     places: Vec<Option<usize>>,
     /// The first statement that dropped it or may have given it other values or another type.
     pub changed_by: Option<&'h TurningPoint>,
 }
 
 impl WayColumn<'_> {
-    /// Its place among the columns of now.
+    /// The column's place in the table as it is now.
     pub fn place_now(&self) -> Option<usize> {
         self.place_in(self.places.len().checked_sub(1)?)
     }
 
-    /// Its place in a version of the table.
+    /// The column's place in a version of the table.
     pub fn place_in(&self, version: usize) -> Option<usize> {
         self.places.get(version).copied().flatten()
     }
@@ -347,7 +347,7 @@ impl TableHistory {
         self.turns.get(self.successions.get(next)?.by)
     }
 
-    /// That a table isn't known, by the last statement about it.
+    /// The answer that a table isn't known, by the last statement about it.
     fn unknown_of(&self, version: Option<VersionId>, name: &HistoryName) -> NoTableWay<'_> {
         let last = || self.names.get(name)?.iter().rev().find_map(|(turn, _)| *turn);
         let turn = version.and_then(|id| self.last_turn(id)).or_else(last);

@@ -1,4 +1,4 @@
-//! What `sql`, `sql serve` and `export` have in common: how logs are read and described, and what is told of the work.
+//! Options that `sql`, `sql serve` and `export` have in common: how logs are read and described, and what is told of the work.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

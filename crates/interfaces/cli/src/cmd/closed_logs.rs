@@ -1,4 +1,4 @@
-//! What `archive serve` and `recover` share: the arguments that say where logs end and where to put the files needed meanwhile,
+//! Shared by `archive serve` and `recover`: the arguments that say where logs end and where to put the files needed meanwhile,
 //! and what is told of the logs.
 
 use std::path::{Path, PathBuf};

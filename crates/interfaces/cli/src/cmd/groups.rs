@@ -26,7 +26,7 @@ const GROUPS: [CommandGroup; 7] = [
     CommandGroup { purpose: "Topics, for binlogz help", commands: &[TOPIC] },
 ];
 
-/// What clap says of the command that it makes itself.
+/// The name and help of the command that clap makes itself.
 const HELP: (&str, &str) = ("help", "Print the help of a command");
 
 /// A command line whose help lists the commands in their groups.

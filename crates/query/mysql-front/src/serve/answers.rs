@@ -44,7 +44,7 @@ impl ListingAnswer {
     }
 }
 
-/// What is told of a prepared statement.
+/// The answer to a client that prepares a statement.
 pub(super) struct PreparedAnswer {
     pub(super) parameters: u16,
     pub(super) columns: u16,

@@ -1,4 +1,4 @@
-//! What each command does.
+//! Carries out each command of MySQL's protocol: statements, prepared statements, KILL, changes of the user.
 
 use std::future::Future;
 

@@ -32,7 +32,7 @@ use clients::ConnectedClients;
 use connection::MysqlConnection;
 use transport::acceptor;
 
-/// What the connections of a server share.
+/// Things that the connections of a server share.
 pub(crate) struct FrontShared {
     accounts: QueryAccounts,
     logins: Arc<Logins>,

@@ -29,7 +29,7 @@ pub(super) struct MysqlTransport {
     out: Vec<u8>,
 }
 
-/// What answers requests for TLS, with this certificate.
+/// The acceptor of TLS connections, with this certificate.
 pub(super) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, QueryServerError> {
     let bad = |error: &dyn std::fmt::Display| QueryServerError::of(&"certificate", error);
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(tls.certificate()).collect();

@@ -5,7 +5,7 @@ use datafusion::arrow::datatypes::{DataType, TimeUnit};
 /// A column's type as MySQL tells it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ColumnTypeText {
-    /// Its name: `decimal`.
+    /// The type's name: `decimal`.
     pub(super) name: &'static str,
     /// The whole type: `decimal(10,2)`.
     pub(super) full: String,

@@ -22,7 +22,7 @@ const LENGTH_MAX: &str = "4294967295";
 #[derive(Debug, Default)]
 pub(crate) struct TableColumns(Vec<(String, String, SchemaRef)>);
 
-/// What the system tables tell.
+/// The facts that system tables are made of.
 pub(crate) struct SystemFacts<'f> {
     pub(crate) session: &'f MysqlSession,
     pub(crate) variables: &'f FrontVariables,

@@ -9,7 +9,7 @@
 
 /// The schema of the tables that all logs have, and of views.
 pub(crate) const LOG_SCHEMA: &str = "binlog";
-/// What is added to the name of a database that would be taken for our schema.
+/// Added to the name of a database that would be taken for our schema.
 const ADDED: &str = "@database";
 
 /// The schema of a database.

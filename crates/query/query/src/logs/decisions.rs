@@ -1,4 +1,4 @@
-//! What became of XA transactions that were prepared in the logs. All logs are looked at when the first of them is met, for XA
+//! Finds whether XA transactions that were prepared in the logs were committed. All logs are looked at when the first of them is met, for XA
 //! COMMIT and XA ROLLBACK alone: of an archive, only blocks that may have some.
 
 use binlogz_flow::passes::xa::{XaDecision, xa_decisions};

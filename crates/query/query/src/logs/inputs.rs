@@ -32,7 +32,7 @@ use crate::error::{Error, LogError, Result};
 /// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;
 
-/// What was decided over prepared transactions, by XA identifier: each decision's place, and whether it is a commit.
+/// The decisions over prepared transactions, by XA identifier: each one's place, and whether it is a commit.
 pub(super) type XaDecisions = HashMap<String, Vec<(HistoryPlace, bool)>>;
 
 /// Takes lines.
@@ -47,7 +47,7 @@ pub struct Logs {
     schema_time: SchemaTime,
     /// The tables by the schema and the statements of the logs, once somebody asked.
     tables: OnceLock<Result<TablesOfLogs, String>>,
-    /// What became of prepared transactions, once somebody asked.
+    /// The decisions over prepared transactions, once somebody asked.
     decisions: OnceLock<Result<XaDecisions, String>>,
     warn: TellLines,
     /// The logs whose end was reported.

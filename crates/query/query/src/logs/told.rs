@@ -1,4 +1,4 @@
-//! What `--schema` and the statements of the logs tell of tables, where the logs lack it.
+//! Names and types of columns from `--schema` and from the statements of the logs, where the events lack them.
 //!
 //! All statements are read before the first table is asked for: a table's columns at a place depend on those before and after it.
 

@@ -83,7 +83,7 @@ impl Queries {
         Queries { context: shared(context), threads, names: shared(names), memory, temporary }
     }
 
-    /// These queries with `counted` bytes of their own for sorts, joins and groups.
+    /// Gives queries `counted` bytes of their own for sorts, joins and groups.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a statement may be, before anything of it is read from logs: text in, statements and rules for their plans out.
+//! Statements, before anything is read from logs: text in, statements and rules for their plans out.
 //!
 //! ```text
 //! depth       how deep and how large a statement may be, before it is parsed

@@ -41,9 +41,9 @@ impl SourceVariable {
 /// A collation that the source knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collation {
-    /// Its number.
+    /// The collation's number.
     pub id: u64,
-    /// Its name.
+    /// The collation's name.
     pub name: String,
     /// The name of its character set.
     pub character_set: String,

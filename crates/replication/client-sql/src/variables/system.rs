@@ -43,7 +43,7 @@ pub struct OwnVariables {
     pub has_checksums: bool,
     /// All transactions that are durable.
     pub gtid_executed: GtidSet,
-    /// Those before the first file.
+    /// The GTIDs before the first file.
     pub gtid_purged: GtidSet,
     /// The base name of the source's files.
     pub log_base: String,

@@ -244,7 +244,7 @@ impl HoleQuestion<'_> {
         Ok(None)
     }
 
-    /// What differs least from the bytes in the hole; of several the first.
+    /// The candidate that differs least from the bytes in the hole; of several the first.
     fn closest(&self, candidates: impl Iterator<Item = Spool>) -> Result<Option<Spool>> {
         let HoleQuestion { kept, damage, hole, .. } = *self;
         let mut closest = None;

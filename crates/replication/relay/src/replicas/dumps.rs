@@ -67,7 +67,7 @@ pub(crate) struct DumpState {
     pub(crate) left_out_rows: u64,
     /// XA transactions that are prepared, of which the client gets the rows when they are committed.
     pub(crate) prepared_xa: u64,
-    /// Those that it got so.
+    /// How many such transactions the client was sent.
     pub(crate) translated_xa: u64,
     pub(crate) age: Duration,
 }

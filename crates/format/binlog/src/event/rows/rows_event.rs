@@ -73,7 +73,7 @@ pub enum RowsKind {
 }
 
 impl RowsKind {
-    /// What is done to the rows, as all outputs name it: `insert`, `update` or `delete`.
+    /// The operation on the rows, as all outputs name it: `insert`, `update` or `delete`.
     #[must_use]
     pub fn operation(self) -> &'static str {
         match self {

@@ -57,7 +57,7 @@ pub(super) struct LevelMeasurement {
     jobs: Option<NonZeroUsize>,
 }
 
-/// What is measured besides the levels that decide.
+/// How much is measured besides the levels that decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AdviceDepth {
     /// Nothing: the answer is wanted.
@@ -361,7 +361,7 @@ struct OneLog {
     cut: Option<CutEvent>,
 }
 
-/// What reading all logs gave.
+/// The figures of a pass over all logs.
 struct ScannedLogs {
     advice: Advice,
     sampler: Sampler,

@@ -47,7 +47,7 @@ impl<'o> DumpSearch<'o> {
         }
     }
 
-    /// The same, which needs the parts with statements if that is so.
+    /// Also looks for the parts with statements, if these are needed.
     pub(super) fn needing_statements(self, needs_statements: bool) -> Self {
         DumpSearch { needs_statements, ..self }
     }

@@ -1,4 +1,4 @@
-//! What dump knows of tables besides their maps: `--schema`, and the statements of the logs.
+//! The definitions of tables that dump has besides their table maps: from `--schema`, and from the statements of the logs.
 //!
 //! Logs that are files are read ahead for statements, so that rows of each place get the columns of that place. Of a pipe, a
 //! server's stream and a log that grows only the statements so far are known.
@@ -21,7 +21,7 @@ use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
 
-/// What is known of tables before the logs are printed.
+/// Reads the definitions of tables before the logs are printed.
 pub(super) fn tables_of(options: &DumpSettings, keyring: Option<&Keyring>) -> Result<TablesOfLogs> {
     let logs: Vec<_> = options.logs.iter().map(|log| path_of(log.as_os_str())).collect();
     let is_pipe = |log: &LogPath| !matches!(log.size(), Ok(Some(_)));

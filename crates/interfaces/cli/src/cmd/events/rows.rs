@@ -59,7 +59,7 @@ impl EventLines {
         }
     }
 
-    /// What is shown of the columns before the last.
+    /// The cells that are shown of the columns before the last.
     fn shown<T>(self, mut cells: Vec<T>) -> Vec<T> {
         let EventLines::Cut { has_one_log, .. } = self else { return cells };
         let mut place = 0;

@@ -18,7 +18,7 @@ pub(super) struct NeededRight {
 }
 
 impl NeededRight {
-    /// What takes the rows of a transaction back, row by row.
+    /// The rights for taking the rows of a transaction back, row by row.
     pub(super) fn of(transaction: &TriagedTransaction) -> Vec<NeededRight> {
         let mut needed = Vec::new();
         for table in &transaction.tables {
@@ -41,7 +41,7 @@ impl NeededRight {
         needed
     }
 
-    /// What the mysql client needs for rows in a binary log.
+    /// The rights that the mysql client needs to apply rows of a binary log.
     pub(super) fn of_log() -> Vec<NeededRight> {
         vec![NeededRight { right: "BINLOG_ADMIN, or SUPER".to_owned(), statement: "BINLOG ''".to_owned() }]
     }

@@ -9,7 +9,7 @@ use console::{Key, Term};
 
 /// Lines that are shown at once, at most.
 const LINES_MAX: usize = 10;
-/// What stands before a line: of the chosen one, and of the others.
+/// The marks before a line: of the chosen one, and of the others.
 const MARKS: [&str; 2] = ["> ", "  "];
 /// The width of that.
 pub(super) const MARK_WIDTH: usize = 2;

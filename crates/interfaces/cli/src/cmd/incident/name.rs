@@ -15,7 +15,7 @@ pub(super) enum IncidentName {
 }
 
 impl IncidentName {
-    /// What an argument names; `None`: a log.
+    /// The transaction that an argument names; `None`: the argument is a log.
     pub(super) fn of(argument: &LogPath) -> Option<Self> {
         let LogPath::File(path) = argument else { return None };
         let text = path.to_str().filter(|_| !path.exists())?;

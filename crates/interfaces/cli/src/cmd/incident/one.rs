@@ -36,7 +36,7 @@ const CHECK_TIME: Duration = Duration::from_secs(20);
 /// Later changes that are shown.
 const LATER_MAX: usize = 5;
 
-/// What is told of a transaction.
+/// The report about one transaction.
 struct IncidentView {
     change: RankedChange,
     logs: Vec<String>,

@@ -216,7 +216,7 @@ impl CheckedRun {
         self.code() == Some(0)
     }
 
-    /// What is to be said of it.
+    /// The lines that are printed with the command.
     pub(super) fn told(&self, time: Duration) -> Vec<String> {
         let slow = format!("not checked to its end: it takes longer than {} s", time.as_secs());
         let slow = self.status.is_none().then_some(slow);

@@ -1,4 +1,4 @@
-//! What the server that has the tables knows of changes beyond its logs: how many rows the tables have, and who was connected.
+//! Facts that the server has beyond its logs: how many rows the tables have, and who was connected.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -63,7 +63,7 @@ fn read(path: &Path) -> Result<RelayConfig> {
     RelayConfig::read(path).map_err(of_config)
 }
 
-/// What is wrong with a configuration, as the command's line.
+/// A configuration's error as the command's line.
 fn of_config(error: ConfigError) -> CommandFailure {
     CommandFailure::Line(error.to_string())
 }

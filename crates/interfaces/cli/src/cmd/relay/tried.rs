@@ -94,7 +94,7 @@ fn http_at(address: SocketAddr) -> Result<String> {
     }
 }
 
-/// What an account may do that others may not, and where it is limited.
+/// The rights and limits that an account has and others have not.
 fn limits_of(account: &AccountOptions) -> Option<String> {
     let from: Vec<String> = account.from.iter().map(ToString::to_string).collect();
     let said: Vec<String> = [

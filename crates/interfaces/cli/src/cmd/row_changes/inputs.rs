@@ -103,7 +103,7 @@ impl InputArgs {
         sent_logs(connect, names, &all)
     }
 
-    /// Those that the user names so.
+    /// The inputs that the arguments name: a server, or files.
     pub(in crate::cmd) fn of(server: Option<String>, files: Vec<LogPath>) -> Self {
         InputArgs { server, files }
     }

@@ -56,7 +56,7 @@ pub(super) struct FirstPass<'t> {
     pub(super) exit: Exit,
 }
 
-/// What a second pass knows of the rows in the first place.
+/// Facts about rows that a second pass has from the first.
 pub(super) struct SecondPassNeeds<'t> {
     keys: Option<&'t CarryingKeys<'t>>,
     history: Option<&'t TableHistory>,
@@ -113,7 +113,7 @@ impl<'s> ScriptPasses<'s> {
         self.keys_now().filter(|_| self.can_be_read_again)?.through(history)
     }
 
-    /// What the first pass shows that a second one needs.
+    /// Collects what a second pass needs from the first.
     pub(super) fn needs<'t>(
         &self,
         script: &Script<'_>,

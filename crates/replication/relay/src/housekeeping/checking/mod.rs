@@ -43,7 +43,7 @@ const REST: u32 = 3;
 const ROUND: Duration = Duration::from_secs(60);
 /// A manifest is read again after so long: others may have changed the archive.
 const OPEN_MAX: Duration = Duration::from_secs(600);
-/// What was found damaged is looked at again after so long, unless checks follow each other sooner.
+/// A damaged log is looked at again after so long, unless checks follow each other sooner.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// After an error it is tried again after so long, or after `overdue` if that is less.
 const RETRY: Duration = Duration::from_secs(60);
@@ -66,7 +66,7 @@ pub struct ArchiveCheckStatus {
     pub failing_seconds: Option<u64>,
 }
 
-/// What is known of the checks of a source's archives.
+/// The results of the checks of a source's archives.
 #[derive(Debug, Default)]
 pub(crate) struct ArchiveChecks {
     /// By the numbers of their logs.
@@ -340,7 +340,7 @@ impl<'a> ArchiveChecker<'a> {
         }
     }
 
-    /// What is wrong with a log of the archive, or with its manifest; nothing with a log that is not in it.
+    /// The damage of a log of the archive, or of its manifest; none if the log is not in it.
     fn damage_of(&mut self, kept: &LineageLog, name: &str) -> Result<Vec<String>> {
         let Some(archive) = self.opened(kept)? else { return Ok(Vec::new()) };
         if name == MANIFEST {

@@ -27,7 +27,7 @@ const NAME: &str = "relay.check";
 const TITLE: &str = "binlogz-relay check 1";
 /// Of the damaged logs so many are written down; a pass finds the others again.
 const DAMAGED_MAX: usize = 1000;
-/// What is written of each finding, in characters.
+/// The longest text that is written of a finding, in characters.
 const FOUND_MAX: usize = 500;
 const SIZE_MAX: u64 = 8 << 20;
 

@@ -39,9 +39,9 @@ pub struct AccountOptions {
     pub admin: bool,
     /// Whether collations that MySQL 8.0 introduced are replaced by ones that older servers know, whatever the profile says.
     pub older_collations: bool,
-    /// What its clients can read; by default what each says of itself decides.
+    /// The profile of its clients; by default what each says of itself decides.
     pub reads: Option<&'static ReaderProfile>,
-    /// What it is sent of the metadata of tables; by default its profile decides. Unless that is all, it reads the uncompressed form.
+    /// How much it is sent of the metadata of tables; by default its profile decides. Unless that is all, it reads the uncompressed form.
     pub row_metadata: Option<RowMetadata>,
     /// The tables whose rows it is sent. Unless these are all, it reads the uncompressed form.
     pub tables: TableChoice,
@@ -110,7 +110,7 @@ impl RelayAccounts {
         Ok(RelayAccounts(accounts.into_iter().map(entry).collect()))
     }
 
-    /// These accounts, in place of `others`: connections are still counted for accounts that have not changed.
+    /// Makes a list of these accounts in place of `others`: connections are still counted for accounts that have not changed.
     pub(crate) fn after(self, others: &RelayAccounts) -> RelayAccounts {
         let known = |entry: &Arc<Entry>| others.0.iter().find(|other| other.options == entry.options);
         RelayAccounts(self.0.into_iter().map(|entry| known(&entry).map_or(entry, Arc::clone)).collect())

@@ -56,7 +56,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// These limits, lowered to as many clients as this many descriptors allow, with this many sources.
+    /// Lowers the limits to as many clients as this many descriptors allow, with this many sources.
     #[must_use]
     pub(super) fn within(self, descriptors: u64, sources: usize) -> Limits {
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);

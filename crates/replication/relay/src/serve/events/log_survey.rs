@@ -42,7 +42,7 @@ pub struct SurveyFinding {
     pub profile: &'static str,
     /// The thing, as the profile's treatments name it.
     pub thing: &'static str,
-    /// What is done with it.
+    /// How it is sent instead, or that it isn't.
     pub treatment: Treatment,
     /// How many transactions have it.
     pub transactions: u64,
@@ -134,7 +134,7 @@ impl LogSurvey {
         self.is_out_of_time.then_some(&self.place)
     }
 
-    /// What was found: of each profile what would end its dump, then what is left out, then what is translated.
+    /// The findings of each profile: first what would end its dump, then what is left out, then what is translated.
     pub fn findings(self) -> Vec<SurveyFinding> {
         let counts = self.things.into_iter().flat_map(|thing| [thing.refused, thing.passed_over]);
         let mut found: Vec<_> = counts.filter_map(|count| count.found).collect();
@@ -183,7 +183,7 @@ impl LogSurvey {
     }
 }
 
-/// What a dump does at an event that its client is not sent as it is.
+/// The course of a dump at an event that its client is not sent as it is.
 enum DumpCourse {
     GoesOn,
     /// It ends, for this reason.
@@ -215,7 +215,7 @@ impl SurveyedThing {
         }
     }
 
-    /// What becomes of an event.
+    /// The course of a dump at this event; `None`: it is sent as it is.
     fn look(&mut self, header: &EventHeader, whole: Option<&[u8]>, at: EventPlace) -> Option<DumpCourse> {
         let fitting = self.fitting.as_mut()?;
         if fitting.translates_xa() {

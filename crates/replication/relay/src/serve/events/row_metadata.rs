@@ -22,14 +22,14 @@ use super::profiles::Treatment;
 /// The number of the field with geometry types.
 const GEOMETRY_TYPES: u8 = 7;
 
-/// What an account is sent of the optional metadata.
+/// How much of the optional metadata an account is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowMetadata {
     /// All that the source logged.
     AsReceived,
     /// Nothing but the types of geometry columns and the dimensions of vectors.
     None,
-    /// What a source logs with `binlog_row_metadata = MINIMAL`.
+    /// As much as a source logs with `binlog_row_metadata = MINIMAL`.
     Minimal,
     /// All. The dump ends before rows that were logged without names of columns.
     Full,
@@ -62,7 +62,7 @@ impl std::str::FromStr for RowMetadata {
 }
 
 impl RowMetadata {
-    /// What is done with the metadata of table maps.
+    /// The treatment of the metadata of table maps.
     pub(crate) fn treatment(self) -> Treatment {
         match self {
             RowMetadata::AsReceived => Treatment::Passed,

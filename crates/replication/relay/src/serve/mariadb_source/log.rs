@@ -61,7 +61,7 @@ pub(crate) fn check(
     set("slave_connect_state").map(connect_state).transpose()
 }
 
-/// What an account asks for that can't be done to MariaDB's events.
+/// The setting of an account that can't be kept for MariaDB's events, with the reason.
 fn why_not_for(account: &AccountOptions) -> Option<&'static str> {
     if !account.tables.is_all() {
         return Some("tables can't be left out of it (tables, ignore_tables of the account)");

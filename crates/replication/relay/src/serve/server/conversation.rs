@@ -1,4 +1,4 @@
-//! What a client and the relay say to each other, from the greeting until the client leaves or asks for a log.
+//! The conversation of a client and the relay, from the greeting until the client leaves or asks for a log.
 //!
 //! ```text
 //! bytes → ReplicaSession → ReplicaStep → Conversation::step → what comes next: the next step, more bytes, another layer, the end
@@ -46,7 +46,7 @@ pub(super) struct DumpRequested {
     pub(super) transport: Transport,
 }
 
-/// What a step leaves to be done.
+/// How the conversation goes on after a step.
 enum AfterStep {
     /// The session may have another step in the bytes that came.
     Poll,

@@ -138,7 +138,7 @@ impl KnownClient {
         })
     }
 
-    /// What makes events fit the client; `None`: it gets all as they are.
+    /// The fitting of events for the client; `None`: it gets all as they are.
     fn fitting(&self, variables: &ClientVariables) -> Option<EventFitting> {
         let profile = self.profile(variables);
         let Some(entered) = &self.account else { return EventFitting::new(profile, &TableChoice::default()) };
@@ -516,7 +516,7 @@ struct DumpStart {
     words: String,
 }
 
-/// What a client that has these GTIDs is sent, for the log.
+/// The transactions that a client with these GTIDs lacks, in words for the log.
 fn lacks(has: &GtidSet) -> String {
     format!("what is not in {}", has.brief())
 }

@@ -31,14 +31,14 @@ pub(super) struct RowSources {
     pub(super) below: std::result::Result<Option<CarryingKeys<'static>>, String>,
 }
 
-/// What the tables were, by the statements in the logs.
+/// The tables at each place of the logs, by the statements there.
 pub(super) struct TablesThen {
     pub(super) history: TableHistory,
     /// Whether statements are about chosen tables.
     touches_chosen: bool,
 }
 
-/// What was shown, and what is to be said of it.
+/// The changes that were shown, and the notes about them.
 pub(super) struct ShownLife {
     /// How many changes.
     pub(super) written: io::Result<u64>,
@@ -49,7 +49,7 @@ pub(super) struct ShownLife {
     pub(super) is_of_its_history: bool,
 }
 
-/// What tells the columns that images lack.
+/// Sources of the columns that row images lack.
 struct EarlierChanges {
     /// All logs of the server, if those that were read aren't all.
     all_logs: Option<Vec<RecoverLog>>,
@@ -76,7 +76,7 @@ impl RowSources {
         self.logs.iter().all(|log| !log.is_pipe())
     }
 
-    /// What the tables were; `None`: nothing needs it, or it isn't known.
+    /// The tables at each place of the logs; `None`: not needed, or not known.
     pub(super) fn tables_then(&self, jobs: Option<NonZeroUsize>) -> Result<Option<TablesThen>> {
         if !self.can_be_read_again() {
             return Ok(None);

@@ -32,7 +32,7 @@ pub(crate) const HELD_SIZE_MAX: u32 = 64 << 20;
 /// Since 5.1.4, whatever the log says.
 const TABLE_MAP_POST_HEADER: u8 = 8;
 
-/// What the sink does with an event.
+/// The way in which the sink handles an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventCare {
     /// It is sent as it comes.
@@ -51,7 +51,7 @@ pub(crate) enum EventCare {
     Skip,
 }
 
-/// What is sent of an event that was held.
+/// The events that are sent in the place of one that was held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FittedEvent {
     /// The event.
@@ -60,7 +60,7 @@ pub(crate) enum FittedEvent {
     Other(Vec<u8>),
     /// Events that are together as large as the statement about accounts that they replace.
     EmptyTransaction(Vec<Vec<u8>>),
-    /// The same in the place of an XA ROLLBACK.
+    /// Events in the place of an XA ROLLBACK.
     XaRollback(Vec<Vec<u8>>),
     /// A filler.
     Filler,
@@ -71,7 +71,7 @@ pub(crate) enum FittedEvent {
 /// Where an event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EventPlace {
-    /// Its offset in the client's file.
+    /// The event's offset in the client's file.
     pub(crate) offset: u64,
     /// The offset of its transaction, if all before the event is held.
     pub(crate) transaction: Option<u64>,
@@ -160,7 +160,7 @@ impl EventFitting {
             && (self.withholds_rows() && xa::may_be(header) || self.xa.is_none() && is_of_accounts)
     }
 
-    /// What has to be sent before the current event.
+    /// Takes the events that have to be sent before the current one.
     pub(crate) fn take_ready(&mut self) -> Vec<QueuedEvent> {
         std::mem::take(&mut self.ready)
     }
@@ -216,7 +216,7 @@ impl EventFitting {
         }
     }
 
-    /// What is done with an event of an XA transaction that is made plain; `None`: the same as in any other.
+    /// How the sink handles an event of an XA transaction that is made plain; `None`: as in any other transaction.
     fn care_of_xa(&self, header: &EventHeader, class: EventClass) -> Option<EventCare> {
         if matches!(class, EventClass::Gtid | EventClass::File) {
             return None;
@@ -467,7 +467,7 @@ impl EventFitting {
         })
     }
 
-    /// What stands in the place of a statement of an XA transaction, or nothing if it has no room; `None`: the statement is
+    /// The event in the place of a statement of an XA transaction, or nothing if it has no room; `None`: the statement is
     /// not about XA.
     fn fit_xa_statement(
         &self,

@@ -32,14 +32,14 @@ pub(crate) enum QueuedEvent {
     LeftOut(EventHeader),
 }
 
-/// What to do with a rows event.
+/// The way in which a rows event is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowsCare {
     Send,
     /// It is queued as a whole.
     Hold,
     Fill,
-    /// Its place is queued, to be filled.
+    /// The event's place is queued, to be filled.
     QueueFiller,
     /// A rows event without rows is sent in its place.
     Blank,

@@ -74,7 +74,7 @@ pub(crate) fn for_older(
         .filter(|translated| translated.len() == frame.bytes().len() && translated != frame.bytes()))
 }
 
-/// What is done with the words of a statement.
+/// Which names in statements are replaced.
 #[derive(Debug, Clone, Copy)]
 struct OlderNames {
     /// Whether collations are replaced.

@@ -13,7 +13,7 @@
 
 use super::{PROFILES, ProfileFamily, ReaderProfile};
 
-/// What a client said of itself.
+/// The signs by which a client's profile is told.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ClientSigns<'a> {
     /// The attributes of its connection.

@@ -6,7 +6,7 @@
 
 use binlogz_relay_log::Form;
 
-/// What is done with a thing of the log for a client.
+/// How an element of the log that not every client can read is sent to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Treatment {
     /// The client gets it as it is.
@@ -19,7 +19,7 @@ pub enum Treatment {
     Refused,
 }
 
-/// What is done with each thing.
+/// The treatment of each element of the log that not every client can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Treatments {
     /// Compressed transactions. Translated: the client is served the uncompressed form.
@@ -108,7 +108,7 @@ pub(crate) enum ProfileFamily {
     None,
 }
 
-/// What clients of one kind are sent.
+/// A kind of client, and how it is sent what it may not be able to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderProfile {
     /// The name, as in `reads`.
@@ -122,7 +122,7 @@ pub struct ReaderProfile {
     pub(crate) since: [u32; 3],
     /// The form of a client that names no file, under `form = "auto"`.
     pub form: Form,
-    /// What is done with each thing.
+    /// The treatment of each element.
     pub treatments: Treatments,
 }
 

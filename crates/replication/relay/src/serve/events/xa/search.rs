@@ -23,7 +23,7 @@ use super::{PreparedPlace, TransactionEnds, XaStep};
 /// Which transaction is searched, and up to where.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PreparedSearch<'a> {
-    /// Its name.
+    /// The transaction's XA identifier, as text.
     pub(crate) name: &'a str,
     /// The GTID of its XA COMMIT.
     pub(crate) gtid: Option<Gtid>,
