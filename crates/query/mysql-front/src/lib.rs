@@ -28,6 +28,3 @@ mod worker;
 
 pub use serve::serve;
 pub use worker::MysqlAnswers;
-
-/// The port of MySQL's protocol.
-pub const DEFAULT_MYSQL_PORT: u16 = 3306;
