@@ -10,6 +10,8 @@ pub(crate) struct KeyDefinition {
     pub(crate) name: Option<String>,
     /// Empty: no key that tells rows apart.
     pub(crate) columns: Vec<String>,
+    /// The columns of an index that doesn't tell rows apart.
+    pub(crate) index_columns: Vec<String>,
     /// Whether it is a unique key of an expression, whose columns aren't told.
     pub(crate) is_of_expression: bool,
 }
@@ -28,26 +30,34 @@ impl KeyDefinition {
         let is_primary = has("PRIMARY");
         match first.as_str() {
             "PRIMARY" | "UNIQUE" | "CONSTRAINT" => {}
-            "KEY" | "INDEX" | "FULLTEXT" | "SPATIAL" | "FOREIGN" | "CHECK" => {
-                return Some(KeyDefinition::of_no_rows());
+            "KEY" | "INDEX" => return Some(KeyDefinition::of_no_rows(key_columns(item))),
+            "FULLTEXT" | "SPATIAL" | "FOREIGN" | "CHECK" => {
+                return Some(KeyDefinition::of_no_rows(Vec::new()));
             }
             // Of MariaDB.
             "PERIOD" | "VECTOR"
                 if words.get(1).is_some_and(|word| ["FOR", "KEY", "INDEX"].contains(&&**word)) =>
             {
-                return Some(KeyDefinition::of_no_rows());
+                return Some(KeyDefinition::of_no_rows(Vec::new()));
             }
             _ => return None,
         }
         let is_unique = is_primary || has("UNIQUE");
         let columns = if is_unique { key_columns(item) } else { Vec::new() };
         let is_of_expression = is_unique && columns.is_empty();
-        Some(KeyDefinition { is_primary, name: key_name(item), columns, is_of_expression })
+        let name = key_name(item);
+        Some(KeyDefinition { is_primary, name, columns, index_columns: Vec::new(), is_of_expression })
     }
 
-    /// A key that tells no rows apart.
-    fn of_no_rows() -> Self {
-        KeyDefinition { is_primary: false, name: None, columns: Vec::new(), is_of_expression: false }
+    /// A key that tells no rows apart: an index of these columns, or none.
+    fn of_no_rows(index_columns: Vec<String>) -> Self {
+        KeyDefinition {
+            is_primary: false,
+            name: None,
+            columns: Vec::new(),
+            index_columns,
+            is_of_expression: false,
+        }
     }
 }
 

@@ -290,6 +290,7 @@ impl ColumnClause {
             is_primary,
             name: Some(name.value.clone()),
             columns: vec![name.value.clone()],
+            index_columns: Vec::new(),
             is_of_expression: false,
         };
         let keys =
@@ -330,9 +331,10 @@ fn members_in(rest: &[Token]) -> Vec<String> {
 }
 
 impl DefinedTable {
-    /// The columns of the primary key and of the unique ones, those that can be NULL among them.
-    pub fn columns_of_keys(&self) -> impl Iterator<Item = &str> {
-        self.defined.iter().flat_map(|key| &key.columns).map(String::as_str)
+    /// The columns of all keys and indexes: those to which a foreign key can refer. A foreign key makes one of its own columns.
+    pub fn columns_of_indexes(&self) -> impl Iterator<Item = &str> {
+        let indexed = self.defined.iter().flat_map(|key| key.columns.iter().chain(&key.index_columns));
+        indexed.chain(self.foreign_keys.iter().flat_map(|key| &key.columns)).map(String::as_str)
     }
 
     /// The columns and keys of a table after its name; `None`: it has none there, or more columns than those.

@@ -77,6 +77,11 @@ impl TableWay<'_> {
         self.versions.iter().position(|own| Some(*own) == id)
     }
 
+    /// Whether another table had a name at a place that is gone since: this one may have taken over what referred to that one by its name.
+    pub fn may_replace(&self, place: HistoryPlace, database: &str, table: &str) -> bool {
+        matches!(self.history.names_since(place, database, table), Err(NoTableWay::LostBy(_)))
+    }
+
     /// The columns that are a key in all versions of the table, by their places then, if these are a key of the table of now.
     pub fn key_of(&self, now: &[usize]) -> Option<Vec<usize>> {
         let place_then = |place: &usize| {
@@ -143,7 +148,7 @@ impl TableHistory {
     }
 
     /// The names since a place of the table that has this name now, as statements spell them, that of now the last; and whether
-    /// statements changed it since then.
+    /// statements changed it since then, or made it.
     ///
     /// # Errors
     ///
@@ -171,6 +176,8 @@ impl TableHistory {
                 Change::Unclear => return Err(turn),
             }
         }
+        let first = versions.last().and_then(|id| self.versions.get(*id)?.made_by);
+        let is_younger = first.and_then(|turn| self.turns.get(turn)).is_some_and(|turn| turn.place > place);
         let mut names = Vec::new();
         for (other, periods) in self.names.iter().filter(|(other, _)| **other != name) {
             if periods.iter().any(|(_, id)| id.is_some_and(|id| versions.contains(&id))) {
@@ -180,7 +187,7 @@ impl TableHistory {
         }
         names.sort();
         names.push(now);
-        Ok((names, versions.len() > 1))
+        Ok((names, versions.len() > 1 || is_younger))
     }
 
     /// The tables of a database at a place, as far as statements name them: those that were there, and those that weren't.

@@ -213,7 +213,9 @@ fn a_table_of_now_has_its_names_since_a_place() {
         (&["RENAME TABLE b TO t", "ALTER TABLE t ADD x INT FIRST"], Ok("b t, altered")),
         (&["ALTER TABLE t ADD x INT FIRST", "SELECT 1"], Ok("t, the same")),
         (&["SELECT 1", "ALTER TABLE other.a ADD x INT, RENAME TO t"], Ok("a t, altered")),
-        (&["SELECT 1", "CREATE TABLE t LIKE b"], Ok("t, the same")),
+        (&["SELECT 1", "CREATE TABLE t LIKE b"], Ok("t, altered")),
+        (&["CREATE TABLE t LIKE b", "SELECT 1"], Ok("t, the same")),
+        (&["SELECT 1", "DROP TABLE t", "CREATE TABLE t (x INT)"], Ok("t, altered")),
         (&["SELECT 1", "RENAME TABLE t b"], Err("RENAME TABLE t b")),
         (&["RENAME TABLE t b", "SELECT 1"], Ok("t, the same")),
     ] {

@@ -16,7 +16,7 @@ use super::sides::SideBytes;
 use super::tables::{FoldTables, KeysThen, TableToFold};
 use crate::choose::Operation;
 use crate::digest::Digests;
-use crate::pass::{Error, changes_below, shortened};
+use crate::pass::{CarryingKeys, Error, EventOfParent, KeysOfEvent, changes_below, shortened};
 use crate::record::{FoldRecord, FoldTableFields, PassedEvent, kept_map};
 
 /// Tables that a worker remembers: more than a transaction usually has.
@@ -168,12 +168,8 @@ impl<'o> FoldWorker<'o> {
         }
         let place = HistoryPlace { log: self.log, offset: event.position.offset };
         let index = self.meet(schema, place, rows.table_id);
-        let below = BelowLog {
-            keys: self.keys.as_ref(),
-            may_be: changes_below(rows),
-            operation: Operation::of(rows.kind()),
-        };
         let Some(met) = self.met.get_mut(index) else { return Ok(()) };
+        let below = BelowLog::of(self.keys.as_ref(), (event, place), (&met.table, rows));
         let number = met.number(&mut self.told, records)?;
         let mut decoded = match self.decoder.rows(schema, rows) {
             Ok(decoded) => decoded,
@@ -183,7 +179,7 @@ impl<'o> FoldWorker<'o> {
             }
         };
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
-            if let Some(border) = below.border((event, place), &met.table, &row) {
+            if let Some(border) = below.border(&met.table, &row) {
                 return put_border(&border, records);
             }
             self.sides
@@ -235,32 +231,41 @@ impl MetTable {
 }
 
 /// What foreign keys may have done below the log with the rows of an event.
-struct BelowLog<'k> {
-    keys: Option<&'k crate::pass::CarryingKeys<'k>>,
-    may_be: bool,
-    operation: Operation,
+enum BelowLog {
+    Nothing,
+    /// The keys aren't known.
+    Unknown,
+    Keys(KeysOfEvent),
 }
 
-impl BelowLog<'_> {
-    /// Why a row's transaction can't be folded: a foreign key changed other rows with it, or may have.
-    fn border(
-        &self,
+impl BelowLog {
+    fn of(
+        keys: Option<&CarryingKeys<'_>>,
         (event, place): (&Event<'_>, HistoryPlace),
-        table: &TableToFold,
-        row: &Row<'_, '_>,
-    ) -> Option<BorderWords> {
-        if !self.may_be {
-            return None;
+        (table, rows): (&TableToFold, &RowsEvent<'_>),
+    ) -> Self {
+        if !changes_below(rows) {
+            return BelowLog::Nothing;
         }
-        let Some(keys) = self.keys.filter(|_| table.is_told) else {
-            return Some((FoldBorder::UnknownKeys, table.written.shown()));
+        let Some(keys) = keys.filter(|_| table.is_told) else { return BelowLog::Unknown };
+        BelowLog::Keys(keys.of_event(&EventOfParent {
+            source: &event.log.description,
+            place,
+            operation: Operation::of(rows.kind()),
+            table: &table.written,
+            // To which index a key referred that isn't known any more isn't known either: each UPDATE may have been carried on by it.
+            told: None,
+        }))
+    }
+
+    /// Why a row's transaction can't be folded: a foreign key changed other rows with it, or may have.
+    fn border(&self, table: &TableToFold, row: &Row<'_, '_>) -> Option<BorderWords> {
+        let border = match self {
+            BelowLog::Nothing => return None,
+            BelowLog::Unknown => FoldBorder::UnknownKeys,
+            BelowLog::Keys(keys) => keys.of_row(row, true).next().map(|_| FoldBorder::Cascade)?,
         };
-        let source = (&event.log.description, place);
-        // The keys of the table of now may be others, and to which index a key referred that isn't known any more isn't known either: each UPDATE
-        // may have been carried on by it.
-        let told = (&table.written, None);
-        let carries = keys.carrying(source, told, self.operation, row, true).next().is_some();
-        carries.then(|| (FoldBorder::Cascade, table.written.shown()))
+        Some((border, table.written.shown()))
     }
 }
 

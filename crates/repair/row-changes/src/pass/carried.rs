@@ -8,13 +8,12 @@ use std::collections::BTreeMap;
 use binlogz_binlog::event::FormatDescription;
 use binlogz_binlog::row::Row;
 use binlogz_figures::counted;
-use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory};
+use binlogz_schema::{HistoryPlace, ReferentialRule, SchemaFile, TableHistory};
 
-use super::changed_cells::may_differ;
+use super::carried_rows::{CarriedRows, EventOfParent, RowsAsked};
 use super::lost_keys::{AskedRows, LostKey};
 use super::shortened::shortened;
 use crate::choose::{Direction, Operation};
-use crate::table::WrittenTable;
 
 /// A table as a foreign key names it: a file of statements may not say in which database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -264,8 +263,8 @@ impl<'h> CarryingKeys<'h> {
         (self.all.len() + self.lost.len()) as u32
     }
 
-    /// The same keys under the names that their tables had at each place of the logs, and those that statements took away. `None`: the keys
-    /// and the names were always those of now.
+    /// The same keys under the names that their tables had at each place of the logs, and those that statements took away. `None`: the keys,
+    /// the names and the parents' columns were always those of now.
     #[must_use]
     pub fn through<'t>(&self, history: &'t TableHistory) -> Option<CarryingKeys<'t>>
     where
@@ -276,7 +275,7 @@ impl<'h> CarryingKeys<'h> {
         keys.lost = keys.lost_in(history);
         let has_earlier = |key: &CarryingKey| key.earlier_children.len() + key.earlier_parents.len() > 0;
         let is_as_now = !keys.all.iter().any(has_earlier) && unclear.iter().all(Vec::is_empty);
-        if is_as_now && keys.lost.is_empty() {
+        if is_as_now && keys.lost.is_empty() && !keys.has_touched_parent(history) {
             return None;
         }
         keys.choose();
@@ -284,6 +283,19 @@ impl<'h> CarryingKeys<'h> {
         keys.unclear = lines.flat_map(|(_, lines)| lines).collect();
         keys.history = Some(history);
         Some(keys)
+    }
+
+    /// Whether statements may have changed a table to which one of them refers, or may refer.
+    fn has_touched_parent(&self, history: &TableHistory) -> bool {
+        let touches = |database: &str, table: &str| history.touches(HistoryPlace::default(), database, table);
+        let parents = self.numbered().map(|(_, key)| &key.parent);
+        let is_touched = |parent: &TableOfKey| {
+            parent.database.as_ref().is_none_or(|database| touches(database, &parent.table))
+        };
+        let may_be_unseen = self.half_seen.is_some()
+            && (self.tables.is_empty()
+                || self.tables.iter().any(|(database, table)| touches(database, table)));
+        parents.into_iter().any(is_touched) || may_be_unseen
     }
 
     /// Whether each of them can be followed through the logs.
@@ -301,49 +313,56 @@ impl<'h> CarryingKeys<'h> {
             || self.lost.iter().any(|key| key.may_refer_to(database, table, is_asked))
     }
 
-    /// The keys, by number, that carried a change of a parent on, if it was made with foreign keys on and below the log, at a place.
-    /// `source` wrote the log; `told` is the table as a schema has it.
-    pub(crate) fn carrying<'k>(
-        &'k self,
-        (source, place): (&FormatDescription, HistoryPlace),
-        (table, told): (&'k WrittenTable, Option<&'k DefinedTable>),
-        operation: Operation,
-        row: &'k Row<'_, '_>,
-        is_row_chosen: bool,
-    ) -> impl Iterator<Item = u32> + 'k {
-        let has_keys_at_columns = has_keys_at_columns(source);
-        let carries = move |key: &CarryingKey| match operation {
-            _ if key.is_at_column && !has_keys_at_columns => false,
-            Operation::Insert => false,
-            Operation::Delete => key.on_delete != ReferentialRule::Refuse,
-            Operation::Update => {
-                key.on_update != ReferentialRule::Refuse
-                    && !(self.undoes && is_row_chosen && key.on_update == ReferentialRule::Cascade)
-                    && (key.referenced.is_empty()
-                        || key.referenced.iter().any(|column| may_differ(table, row, column)))
-            }
-        };
-        let name = (&*table.schema.database, &*table.schema.table);
-        let at = self.history.map(|history| (history, place));
-        let of_now = self.numbered().filter(move |(_, key)| carries(key) && key.refers_to(name, at));
-        let lost = at.into_iter().flat_map(move |at| {
-            self.numbered_lost()
-                .filter(move |(_, key)| key.carries(at, (table, told), operation, row, is_row_chosen))
+    /// The keys that may have carried rows of an event on, if it was made with foreign keys on and below the log.
+    pub(crate) fn of_event(&self, event: &EventOfParent<'_>) -> KeysOfEvent {
+        let at = self.history.map(|history| (history, event.place));
+        let has_keys_at_columns = has_keys_at_columns(event.source);
+        let of_now = self.numbered().filter(|(_, key)| !key.is_at_column || has_keys_at_columns);
+        let of_now = of_now.filter_map(|(number, key)| Some((number, self.rows_carried(key, event, at)?)));
+        let lost = at.into_iter().flat_map(|at| {
+            self.numbered_lost().filter_map(move |(number, key)| Some((number, key.rows_carried(event, at)?)))
         });
-        // A key refers to columns that tell rows apart.
-        let may_refer = match operation {
-            Operation::Insert => false,
-            Operation::Delete => true,
-            Operation::Update => changes_key(table, told, row),
+        let unseen = self.half_seen.as_ref().map(|_| {
+            (self.unseen(), CarriedRows { asked: RowsAsked::Chosen, columns: event.columns_of_indexes(at) })
+        });
+        KeysOfEvent { operation: event.operation, keys: of_now.chain(lost).chain(unseen).collect() }
+    }
+
+    /// Which rows of an event a key of now may have carried on; `None`: none of them.
+    fn rows_carried(
+        &self,
+        key: &CarryingKey,
+        event: &EventOfParent<'_>,
+        at: Option<(&TableHistory, HistoryPlace)>,
+    ) -> Option<CarriedRows> {
+        let schema = &event.table.schema;
+        let rule = match event.operation {
+            Operation::Insert => ReferentialRule::Refuse,
+            Operation::Delete => key.on_delete,
+            Operation::Update => key.on_update,
         };
-        let unseen = (self.half_seen.is_some() && is_row_chosen && may_refer).then_some(self.unseen());
-        of_now.map(|(number, _)| number).chain(lost.map(|(number, _)| number)).chain(unseen)
+        if rule == ReferentialRule::Refuse || !key.refers_to((&schema.database, &schema.table), at) {
+            return None;
+        }
+        let is_repeated =
+            event.operation == Operation::Update && self.undoes && rule == ReferentialRule::Cascade;
+        let asked = if is_repeated { RowsAsked::Others } else { RowsAsked::All };
+        Some(CarriedRows { asked, columns: event.columns_of_now(at, &key.referenced) })
     }
 }
 
-/// Whether an UPDATE may have changed a column of one of the table's keys, as a schema has them; any, if it doesn't.
-fn changes_key(table: &WrittenTable, told: Option<&DefinedTable>, row: &Row<'_, '_>) -> bool {
-    told.is_none_or(|told| told.columns_of_keys().any(|column| may_differ(table, row, column)))
+/// The foreign keys that may have carried rows of an event on, by number.
+pub(crate) struct KeysOfEvent {
+    operation: Operation,
+    keys: Vec<(u32, CarriedRows)>,
+}
+
+impl KeysOfEvent {
+    /// Those that may have carried a row on, which is asked for or not.
+    pub(crate) fn of_row(&self, row: &Row<'_, '_>, is_row_chosen: bool) -> impl Iterator<Item = u32> {
+        let carried = self.keys.iter().filter(move |(_, rows)| rows.have(self.operation, row, is_row_chosen));
+        carried.map(|(number, _)| *number)
+    }
 }
 
 /// Whether the server of a log makes a foreign key of REFERENCES at a column: MariaDB does, and MySQL since 9.0.

@@ -4,12 +4,17 @@ use binlogz_binlog::row::{CellContent, Row, RowImage};
 
 use crate::table::WrittenTable;
 
-/// Whether an UPDATE may have changed a column of this name: it did, or which column it is isn't known.
-pub(super) fn may_differ(table: &WrittenTable, row: &Row<'_, '_>, column: &str) -> bool {
-    let is_it = |name: &Vec<u8>| String::from_utf8_lossy(name).eq_ignore_ascii_case(column);
-    let mut columns = table.columns.iter();
-    let column = columns.find(|own| own.name.as_ref().is_some_and(is_it));
-    column.is_none_or(|column| differs(row, column.index))
+/// The places of the columns of these names; `None`: not all of them are known.
+pub(super) fn places_of<'n>(
+    table: &WrittenTable,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<Vec<usize>> {
+    let place = |column: &str| {
+        let is_it = |name: &Vec<u8>| String::from_utf8_lossy(name).eq_ignore_ascii_case(column);
+        let mut columns = table.columns.iter();
+        columns.find(|own| own.name.as_ref().is_some_and(is_it)).map(|column| column.index)
+    };
+    names.into_iter().map(place).collect()
 }
 
 /// Whether an UPDATE changed the column at a place, or may have.

@@ -2,18 +2,17 @@
 //! schema has them now.
 //!
 //! If the logs have the CREATE TABLE of the key's table, the key is followed like one of now, up to the statement. Otherwise any table
-//! may have been the parent, so each deletion below the log before the statement counts, and each update of a key.
+//! may have been the parent, so each deletion below the log before the statement counts, and each update of an index that the table still
+//! has, or of any column where it had other indexes.
 
-use binlogz_binlog::row::Row;
 use binlogz_schema::{
-    DefinedTable, ForeignKey, HistoryPlace, LostForeignKeys, LostKeysTable, ReferentialRule, TableHistory,
-    TableIdentity,
+    ForeignKey, HistoryPlace, LostForeignKeys, LostKeysTable, ReferentialRule, TableHistory, TableIdentity,
 };
 
-use super::changed_cells::{differs, may_differ};
+use super::carried_rows::{CarriedRows, EventOfParent, RowsAsked};
+use super::changed_cells::places_of;
 use super::shortened::shortened;
 use crate::choose::Operation;
-use crate::table::WrittenTable;
 
 /// Foreign keys that a statement took away.
 #[derive(Debug, Clone)]
@@ -122,39 +121,36 @@ impl LostKey {
         }
     }
 
-    /// Whether it may have carried a change of a parent's row on, if it was made with foreign keys on and below the log, at a place.
-    /// `told` is the table as a schema has it; `is_row_chosen`: the row is asked for.
-    pub(super) fn carries(
+    /// Which rows of an event it may have carried on, if it was made with foreign keys on and below the log; `None`: none of them.
+    pub(super) fn rows_carried(
         &self,
-        (history, place): (&TableHistory, HistoryPlace),
-        (table, told): (&WrittenTable, Option<&DefinedTable>),
-        operation: Operation,
-        row: &Row<'_, '_>,
-        is_row_chosen: bool,
-    ) -> bool {
+        event: &EventOfParent<'_>,
+        at: (&TableHistory, HistoryPlace),
+    ) -> Option<CarriedRows> {
+        let (history, place) = at;
         if place < self.since || place >= self.until {
-            return false;
+            return None;
         }
         let Some(key) = &self.key else {
-            return (self.is_of_chosen || is_row_chosen)
-                && match operation {
-                    Operation::Insert => false,
-                    Operation::Delete => true,
-                    Operation::Update => may_change_key(table, told, row),
-                };
+            let asked = if self.is_of_chosen { RowsAsked::All } else { RowsAsked::Chosen };
+            let columns = event.columns_of_indexes(Some(at));
+            return Some(CarriedRows { asked, columns });
         };
-        let carries = match operation {
-            Operation::Insert => false,
-            Operation::Delete => key.on_delete != ReferentialRule::Refuse,
-            Operation::Update => {
-                key.on_update != ReferentialRule::Refuse
-                    && (key.referenced.is_empty()
-                        || key.referenced.iter().any(|column| may_differ(table, row, column)))
-            }
+        let rule = match event.operation {
+            Operation::Insert => ReferentialRule::Refuse,
+            Operation::Delete => key.on_delete,
+            Operation::Update => key.on_update,
         };
-        let [database, name] =
-            [&table.schema.database, &table.schema.table].map(|name| String::from_utf8_lossy(name));
-        carries && key.parents.contains(&history.identity_at(place, &database, &name))
+        let [database, table] = event.names();
+        let is_parent = key.parents.contains(&history.identity_at(place, &database, &table))
+            || key.has_other_parents() && self.may_refer_to(database.as_bytes(), table.as_bytes(), false);
+        if rule == ReferentialRule::Refuse || !is_parent {
+            return None;
+        }
+        // A statement may have given the columns other names.
+        let is_same = !key.referenced.is_empty() && !history.touches(self.since, &database, &table);
+        let columns = if is_same { places_of(event.table, key.names()) } else { None };
+        Some(CarriedRows { asked: RowsAsked::All, columns })
     }
 
     /// The keys in words, with the statement, which stands in this log.
@@ -204,6 +200,16 @@ fn is_table((own, name): &(String, String), database: &str, table: &str) -> bool
 }
 
 impl LostKeyRules {
+    /// Whether another table took the place of its parent, which was dropped: it may have referred to more tables of the name in between.
+    fn has_other_parents(&self) -> bool {
+        let [first, last] = &self.parents;
+        first != last
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.referenced.iter().map(String::as_str)
+    }
+
     /// Those of the keys that change rows; `None` for keys that aren't known.
     fn of(history: &TableHistory, lost: &LostForeignKeys<'_>) -> Vec<Option<LostKeyRules>> {
         let (Some(keys), LostKeysTable::Table(database, _)) = (&lost.keys, &lost.table) else {
@@ -226,11 +232,4 @@ impl LostKeyRules {
         };
         changing.map(rules).collect()
     }
-}
-
-/// Whether an UPDATE may have changed a column to which a foreign key can refer: one of a primary or unique key. (MySQL lets it
-/// refer to other indexes as well, which is deprecated since 8.4: of a key that isn't known that isn't thought of.)
-fn may_change_key(table: &WrittenTable, told: Option<&DefinedTable>, row: &Row<'_, '_>) -> bool {
-    let Some(told) = told.filter(|told| told.unfit(&table.schema).is_none()) else { return true };
-    told.keys.iter().flatten().any(|index| differs(row, *index))
 }

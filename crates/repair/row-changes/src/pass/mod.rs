@@ -9,6 +9,7 @@
 //! A batch's records may be many times its size, so beyond a bound they go to a temporary file.
 
 mod carried;
+mod carried_rows;
 mod changed_cells;
 mod follow;
 mod lost_keys;
@@ -30,6 +31,8 @@ use binlogz_schema::{SchemaFile, TableHistory};
 use crate::choose::{ConditionError, Range, RowSelection};
 
 pub use carried::CarryingKeys;
+pub(crate) use carried::KeysOfEvent;
+pub(crate) use carried_rows::EventOfParent;
 pub(crate) use changed_cells::content;
 pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end,

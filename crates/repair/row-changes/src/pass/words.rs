@@ -107,11 +107,13 @@ impl StatementWords {
         self.is("create") && temporary.is_some_and(|place| self.at(place + 1) == "table") && has_query
     }
 
-    /// Whether it may take a foreign key away from the table that it changes.
+    /// Whether it may take a foreign key away from the table that it changes or drops.
     pub(crate) fn drops_foreign_key(&self) -> bool {
         let has = |word: &str| self.words.iter().any(|own| own.text == word);
         // MySQL's DROP CONSTRAINT takes any kind.
-        self.is_unknown || self.is("alter") && has("drop") && (has("foreign") || has("constraint"))
+        self.is_unknown
+            || self.is("drop")
+            || self.is("alter") && has("drop") && (has("foreign") || has("constraint"))
     }
 
     /// Whether it may add or remove a way from one table to another: DDL about a view, a trigger, a stored function or a foreign

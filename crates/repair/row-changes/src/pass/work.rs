@@ -17,6 +17,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::carried::CarryingKeys;
+use super::carried_rows::EventOfParent;
 use super::replaced::{UNSURE, may_give_defaults};
 use super::shortened::shortened;
 use super::together::StatementTables;
@@ -433,16 +434,13 @@ impl<'o, R: Renderer> Worker<'o, R> {
         };
         let offset = event.position.offset;
         let inside = event.position.inside.map(|inside| inside.index);
+        let source = &event.log.description;
+        let carried = EventOfParent { source, place: written_at, operation, table: &table, told };
+        let keys = keys.of_event(&carried);
         while let Some(row) = decoded.next_row().map_err(|error| Error::Log(event.error(error)))? {
             let choice = choice_of(self.selection, self.renderer, &table, &row);
             let is_row_chosen = is_chosen && matches!(choice?, RowChoice::Chosen);
-            for key in keys.carrying(
-                (&event.log.description, written_at),
-                (&table, told),
-                operation,
-                &row,
-                is_row_chosen,
-            ) {
+            for key in keys.of_row(&row, is_row_chosen) {
                 BatchRecord::Carried(key, offset, inside).put(records)?;
             }
         }

@@ -604,8 +604,10 @@ impl<'o> ParentWay<'o> {
         };
         let [database, name] = [&table.schema.database, &table.schema.table]
             .map(|name| std::str::from_utf8(name).unwrap_or_default());
-        // Another table has this name there.
-        let Some(version) = way.version_at(table.place, database, name) else { return false };
+        // Another table has this name there. If that one was dropped, the key may have referred to it.
+        let Some(version) = way.version_at(table.place, database, name) else {
+            return !columns.is_empty() && way.may_replace(table.place, database, name);
+        };
         columns.iter().any(|column| {
             let own = way.columns.iter().find(|own| own.place_now() == column.place);
             own.and_then(|own| own.place_in(version)).is_none_or(|place| is_changed(row, place))
