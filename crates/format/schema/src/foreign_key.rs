@@ -11,6 +11,8 @@ pub enum ReferentialRule {
     Cascade,
     /// Their columns become NULL.
     SetNull,
+    /// The statement names none that we know.
+    Unknown,
 }
 
 /// A foreign key as a CREATE TABLE statement has it. Names are spelled as in the statement.
@@ -53,6 +55,12 @@ impl ForeignKey {
     /// Whether a change of a parent's row changes rows of the child.
     pub fn carries_on(&self) -> bool {
         [self.on_delete, self.on_update].iter().any(|rule| *rule != ReferentialRule::Refuse)
+    }
+
+    /// The change of a parent's row for which its rule isn't known, if there is one: DELETE or UPDATE.
+    pub(crate) fn unknown_rule(&self) -> Option<&'static str> {
+        let rules = [("DELETE", self.on_delete), ("UPDATE", self.on_update)];
+        rules.iter().find(|(_, rule)| *rule == ReferentialRule::Unknown).map(|(event, _)| *event)
     }
 
     /// Whether the statement names it: otherwise the server did.
@@ -114,14 +122,28 @@ impl ForeignKey {
 /// The name of a foreign key for which a statement has none.
 const UNNAMED: &str = "without a name";
 
+/// The words of the rules. SET DEFAULT is refused by MySQL's InnoDB, and RESTRICT to MariaDB's.
+const RULES: [(&[&str], ReferentialRule); 5] = [
+    (&["CASCADE"], ReferentialRule::Cascade),
+    (&["SET", "NULL"], ReferentialRule::SetNull),
+    (&["SET", "DEFAULT"], ReferentialRule::Refuse),
+    (&["RESTRICT"], ReferentialRule::Refuse),
+    (&["NO", "ACTION"], ReferentialRule::Refuse),
+];
+
+/// The functions of the time, to which ON UPDATE sets a column: no rule.
+const TIMES: [&str; 4] = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"];
+
 fn rule_of(tokens: &[Token], event: &str) -> ReferentialRule {
     let place = tokens.windows(2).position(|pair| is(pair.first(), "ON") && is(pair.last(), event));
-    let rule = place.and_then(|place| tokens.get(place + 2..)).unwrap_or_default();
-    match rule {
-        [first, ..] if is(Some(first), "CASCADE") => ReferentialRule::Cascade,
-        [first, second, ..] if is(Some(first), "SET") && is(Some(second), "NULL") => ReferentialRule::SetNull,
-        _ => ReferentialRule::Refuse,
+    let Some(rule) = place.and_then(|place| tokens.get(place + 2..)) else { return ReferentialRule::Refuse };
+    if TIMES.iter().any(|time| is(rule.first(), time)) {
+        return ReferentialRule::Refuse;
     }
+    let is_it = |(words, _): &&(&[&str], ReferentialRule)| {
+        words.iter().enumerate().all(|(index, word)| is(rule.get(index), word))
+    };
+    RULES.iter().find(is_it).map_or(ReferentialRule::Unknown, |(_, rule)| *rule)
 }
 
 /// The names of the list in parentheses with which the tokens begin, and what follows it.

@@ -31,6 +31,18 @@ pub enum SchemaFileError {
     /// The file has no table.
     #[error("has no CREATE TABLE statement, expected those of mysqldump --no-data")]
     NoTables,
+    /// A foreign key with a rule that isn't known.
+    #[error(
+        "foreign key {key} of {table}: what it does ON {event} isn't known, expected CASCADE, SET NULL, SET DEFAULT, RESTRICT or NO ACTION"
+    )]
+    UnknownRule {
+        /// The key's name.
+        key: String,
+        /// The table that has it.
+        table: String,
+        /// DELETE or UPDATE.
+        event: &'static str,
+    },
     /// The file is too large to be a schema.
     #[error("has {0} bytes, expected CREATE TABLE statements without data")]
     TooLarge(u64),
@@ -44,7 +56,7 @@ impl SchemaFile {
     ///
     /// # Errors
     ///
-    /// Text that is not SQL, or has no table.
+    /// Text that is not SQL, or has no table; a foreign key with a rule that isn't known.
     pub fn parse(text: &str) -> Result<Self, SchemaFileError> {
         let tokens = TokenReader::of(text).map_err(|error| SchemaFileError::Tokens(error.to_string()));
         let mut reader = tokens?;
@@ -56,7 +68,17 @@ impl SchemaFile {
                 statement => file.take(statement, database.as_deref()),
             }
         }
-        if file.tables.is_empty() { Err(SchemaFileError::NoTables) } else { Ok(file) }
+        if file.tables.is_empty() {
+            return Err(SchemaFileError::NoTables);
+        }
+        let unknown = file.foreign_keys().find_map(|(_, table, key)| Some((table, key, key.unknown_rule()?)));
+        match unknown {
+            Some((table, key, event)) => {
+                let [key, table] = [&*key.name, table].map(str::to_owned);
+                Err(SchemaFileError::UnknownRule { key, table, event })
+            }
+            None => Ok(file),
+        }
     }
 
     /// The tables of all of these files; a later one counts.
@@ -328,6 +350,34 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
             (&*e.columns.concat(), e.is_at_column, e.on_delete),
             ("e", true, ReferentialRule::SetNull)
         );
+    }
+
+    #[test]
+    fn a_foreign_key_with_a_rule_that_is_not_known_is_an_error() {
+        let with = |rule: &str| {
+            SchemaFile::parse(&format!(
+                "CREATE TABLE c (a INT, b TIMESTAMP, CONSTRAINT k FOREIGN KEY (a) REFERENCES p (a) {rule})"
+            ))
+        };
+        for rule in ["", "ON DELETE NO ACTION ON UPDATE RESTRICT", "ON UPDATE SET DEFAULT ON DELETE CASCADE"]
+        {
+            assert!(with(rule).is_ok(), "{rule}");
+        }
+        let error = with("ON DELETE CASCADE ON UPDATE FOLLOW").unwrap_err().to_string();
+        assert!(error.starts_with("foreign key k of c: what it does ON UPDATE isn't known"), "{error}");
+        let stamped = "CREATE TABLE c (b TIMESTAMP REFERENCES p (b) ON UPDATE CURRENT_TIMESTAMP)";
+        assert!(SchemaFile::parse(stamped).is_ok());
+    }
+
+    #[test]
+    fn all_columns_to_which_a_foreign_key_can_refer_are_told() {
+        let file = SchemaFile::parse(
+            "CREATE TABLE p (a INT PRIMARY KEY, b INT UNIQUE, c INT, d INT, e INT, f INT, g INT, UNIQUE u (c), KEY k (d, e(3)),
+             CONSTRAINT n CHECK (f > 0), FULLTEXT KEY t (f), INDEX x ((f + 1)), CONSTRAINT gk FOREIGN KEY (g) REFERENCES q (id))",
+        );
+        let file = file.unwrap();
+        let columns: Vec<_> = file.table(b"", b"p").unwrap().columns_of_indexes().collect();
+        assert_eq!(columns, ["a", "b", "c", "d", "e", "g"]);
     }
 
     #[test]

@@ -182,12 +182,13 @@ impl TargetServer {
         let own = self.first_row(&format!(
             "SELECT @@GLOBAL.server_id, @@GLOBAL.gtid_mode, @@GLOBAL.{workers}, @@GLOBAL.{order}"
         ))?;
+        // A thread may also be CONNECTING.
         let others = self
             .ask(&format!(
                 "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
-             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}' UNION \
+             WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}' UNION \
              SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
-             WHERE SERVICE_STATE = 'ON' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}'"
+             WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}'"
             ))?
             .into_iter()
             .flatten()

@@ -157,7 +157,9 @@ impl LiveTable {
             let name = column(part, 1);
             let place = self.all.iter().position(|known| known.column.name == name && !known.is_generated)?;
             let is_whole = part.get(3).is_some_and(Option::is_none);
-            (column(part, 2) != "YES" && is_whole).then_some(place)
+            // Either YES or an empty text.
+            let is_never_null = part.get(2).and_then(Option::as_deref).is_some_and(<[u8]>::is_empty);
+            (is_never_null && is_whole).then_some(place)
         };
         let keys = parts.chunk_by(|one, other| one.first() == other.first());
         let keys: Vec<_> = keys.filter_map(|key| key.iter().map(place).collect::<Option<Vec<_>>>()).collect();

@@ -120,7 +120,7 @@ impl TableRoutes {
     ///
     /// # Errors
     ///
-    /// A server that can't be asked.
+    /// A server that can't be asked; a foreign key with a rule that isn't known.
     pub fn of(session: &mut PastSession) -> Result<Self, PastError> {
         let rows = session.rows(
             "SELECT k.table_schema, k.table_name, k.referenced_table_schema, k.referenced_table_name, c.ordinal_position, \
@@ -131,7 +131,8 @@ impl TableRoutes {
              k.table_name, k.constraint_name, k.ordinal_position",
         )?;
         let keys = rows.chunk_by(|one, other| one.first() == other.first() && is_of_one_key(one, other));
-        let foreign_keys: Vec<_> = keys.filter_map(CascadingKey::of).collect();
+        let foreign_keys = keys.filter_map(|rows| CascadingKey::of(rows).transpose());
+        let foreign_keys = foreign_keys.collect::<Result<Vec<_>, _>>()?;
         let mut routes = TableRoutes { foreign_keys, plain: Arc::default(), programs: None };
         if sees_programs(session)? {
             routes.look_at_programs(session)?;
@@ -230,16 +231,15 @@ impl TableRoutes {
 
 impl CascadingKey {
     /// `None`: the server told of no column.
-    fn of(rows: &[PastAnswerRow]) -> Option<CascadingKey> {
-        let row = rows.first()?;
-        Some(CascadingKey {
-            name: column(row, 5),
-            child: (column(row, 0), column(row, 1)),
-            parent: (column(row, 2), column(row, 3)),
-            columns: rows.iter().map(CascadingColumn::of).collect(),
-            on_delete: rule(&column(row, 8)),
-            on_update: rule(&column(row, 9)),
-        })
+    fn of(rows: &[PastAnswerRow]) -> Result<Option<CascadingKey>, PastError> {
+        let Some(row) = rows.first() else { return Ok(None) };
+        let name = column(row, 5);
+        let child = (column(row, 0), column(row, 1));
+        let on_delete = rule((&name, &child), "DELETE", &column(row, 8))?;
+        let on_update = rule((&name, &child), "UPDATE", &column(row, 9))?;
+        let parent = (column(row, 2), column(row, 3));
+        let columns = rows.iter().map(CascadingColumn::of).collect();
+        Ok(Some(CascadingKey { name, child, parent, columns, on_delete, on_update }))
     }
 
     /// Where a statement in the logs added it.
@@ -262,14 +262,14 @@ impl CascadingKey {
         let carries_deletes = match self.on_delete {
             ReferentialRule::Refuse => false,
             ReferentialRule::Cascade => is_table || child.is_some_and(|child| child.carries_deletes),
-            ReferentialRule::SetNull => !changed.is_empty(),
+            ReferentialRule::SetNull | ReferentialRule::Unknown => !changed.is_empty(),
         };
         let columns: Vec<&CascadingColumn> = match self.on_update {
             ReferentialRule::Refuse => Vec::new(),
             ReferentialRule::Cascade => changed,
-            ReferentialRule::SetNull if changed.is_empty() => Vec::new(),
+            ReferentialRule::SetNull | ReferentialRule::Unknown if changed.is_empty() => Vec::new(),
             // One changed column makes all of them NULL.
-            ReferentialRule::SetNull => self.columns.iter().collect(),
+            ReferentialRule::SetNull | ReferentialRule::Unknown => self.columns.iter().collect(),
         };
         (carries_deletes || !columns.is_empty()).then(|| CascadingParent {
             name: self.parent.clone(),
@@ -296,12 +296,16 @@ fn is_of_one_key(one: &PastAnswerRow, other: &PastAnswerRow) -> bool {
     column(one, 1) == column(other, 1) && column(one, 5) == column(other, 5)
 }
 
-/// A rule as information_schema names it. SET DEFAULT gives columns other values, as SET NULL does.
-fn rule(name: &str) -> ReferentialRule {
+/// A foreign key's rule as information_schema names it. SET DEFAULT gives columns other values, as SET NULL does.
+fn rule((key, table): (&str, &RouteName), event: &str, name: &str) -> Result<ReferentialRule, PastError> {
     match name {
-        "CASCADE" => ReferentialRule::Cascade,
-        "RESTRICT" | "NO ACTION" => ReferentialRule::Refuse,
-        _ => ReferentialRule::SetNull,
+        "CASCADE" => Ok(ReferentialRule::Cascade),
+        "RESTRICT" | "NO ACTION" => Ok(ReferentialRule::Refuse),
+        "SET NULL" | "SET DEFAULT" => Ok(ReferentialRule::SetNull),
+        other => Err(PastError::Refused(format!(
+            "foreign key {key} of {}.{}: its rule ON {event} is {other:?}, expected CASCADE, SET NULL, SET DEFAULT, RESTRICT or NO ACTION",
+            table.0, table.1
+        ))),
     }
 }
 
@@ -314,9 +318,7 @@ fn sees_programs(session: &mut PastSession) -> Result<bool, PastError> {
     )?;
     let may = |right: &str| rights.iter().any(|(own, _)| own == right);
     // With partial revokes a global right doesn't hold in every database.
-    let revokes = session.pairs("SHOW GLOBAL VARIABLES LIKE 'partial_revokes'")?;
-    let is_restricted = revokes.iter().any(|(_, value)| value == "on");
-    Ok(!is_restricted && may("trigger") && (may("select") || may("show_routine")))
+    Ok(!session.is_on("partial_revokes")? && may("trigger") && (may("select") || may("show_routine")))
 }
 
 fn small((database, table): &RouteName) -> RouteName {
@@ -373,6 +375,20 @@ mod tests {
             carried(vec![itself(), key(("c", "p"), "p", Cascade, Cascade)]),
             ["c DELETE", "p DELETE id"]
         );
+    }
+
+    #[test]
+    fn a_rule_that_is_not_documented_is_an_error() {
+        let key = |on_delete: &str, on_update: &str| {
+            let texts = ["shop", "c", "shop", "p", "1", "cp", "p", "id", on_delete, on_update];
+            let row: PastAnswerRow = texts.iter().map(|text| Some(text.as_bytes().to_vec())).collect();
+            CascadingKey::of(&[row]).map(|key| key.map(|key| (key.on_delete, key.on_update)))
+        };
+        let known = key("SET DEFAULT", "NO ACTION").unwrap();
+        assert_eq!(known, Some((ReferentialRule::SetNull, ReferentialRule::Refuse)));
+        let error = key("CASCADE", "FOLLOW").unwrap_err().to_string();
+        assert!(error.starts_with("foreign key cp of shop.c: its rule ON UPDATE is \"FOLLOW\""), "{error}");
+        assert!(key("", "RESTRICT").is_err());
     }
 
     #[test]

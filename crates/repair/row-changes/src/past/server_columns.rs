@@ -66,7 +66,10 @@ pub(super) fn columns_of(
                 || PastError::Refused(format!("{database}.{table}: the definition of {name} can't be read")),
             )?;
         let members = members(session, &facts.members, &column(row, 10))?;
-        columns.push(ServerColumn::of(row, name, facts, members));
+        let own = ServerColumn::of(row, name.clone(), facts, members);
+        columns.push(
+            own.map_err(|what| PastError::Refused(format!("{database}.{table}: column {name}: {what}")))?,
+        );
     }
     let key = session.rows(&format!(
         "SELECT column_name FROM information_schema.statistics WHERE (table_schema, table_name) = ({names}) AND index_name = 'PRIMARY' \
@@ -92,21 +95,34 @@ fn members(session: &mut PastSession, members: &[String], charset: &str) -> Resu
 }
 
 impl ServerColumn {
-    fn of(row: &PastAnswerRow, name: String, facts: ColumnFacts, members: Vec<Vec<u8>>) -> Self {
-        ServerColumn {
+    /// # Errors
+    ///
+    /// An answer that isn't as documented, and what was expected.
+    fn of(
+        row: &PastAnswerRow,
+        name: String,
+        facts: ColumnFacts,
+        members: Vec<Vec<u8>>,
+    ) -> Result<Self, String> {
+        let is_nullable = match &*column(row, 3) {
+            "YES" => true,
+            "NO" => false,
+            other => return Err(format!("is_nullable is {other:?}, expected YES or NO")),
+        };
+        Ok(ServerColumn {
             name,
             data_type: column(row, 1).to_lowercase(),
             full_type: column(row, 2),
-            is_nullable: column(row, 3) == "YES",
+            is_nullable,
             is_visible: !column(row, 4).to_uppercase().contains("INVISIBLE"),
-            octets: number(row, 5),
-            precision: number(row, 6),
-            scale: number(row, 7),
-            fraction_digits: number(row, 8),
-            collation: column(row, 9).parse().ok(),
+            octets: number(row, 5)?.unwrap_or(0),
+            precision: number(row, 6)?.unwrap_or(0),
+            scale: number(row, 7)?.unwrap_or(0),
+            fraction_digits: number(row, 8)?.unwrap_or(0),
+            collation: number(row, 9)?,
             facts,
             members,
-        }
+        })
     }
 
     /// The same column under another name.
@@ -232,8 +248,11 @@ enum ColumnRole {
     Other,
 }
 
-fn number(row: &PastAnswerRow, index: usize) -> u64 {
-    column(row, index).parse().unwrap_or(0)
+/// A number of an answer; `None`: NULL.
+fn number(row: &PastAnswerRow, index: usize) -> Result<Option<u64>, String> {
+    let Some(bytes) = row.get(index).and_then(Option::as_deref) else { return Ok(None) };
+    let text = String::from_utf8_lossy(bytes);
+    text.parse().map(Some).map_err(|_| format!("found {text:?} in information_schema, expected a number"))
 }
 
 /// The map of a table of these columns, as records keep it. `key` are the columns of its primary key, by their places.

@@ -87,8 +87,13 @@ impl PastSession {
     /// A server that can't be asked.
     pub fn logs_cascades(&mut self) -> Result<bool, PastError> {
         let version = self.text("SELECT VERSION()")?;
-        let native = self.pairs("SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")?;
-        Ok(logs_cascades(&version) && !native.iter().any(|(_, value)| value == "on"))
+        Ok(logs_cascades(&version) && !self.is_on("innodb_native_foreign_keys")?)
+    }
+
+    /// Whether a global variable is on; one that the server doesn't have isn't.
+    pub(super) fn is_on(&mut self, variable: &str) -> Result<bool, PastError> {
+        let rows = self.pairs(&format!("SHOW GLOBAL VARIABLES LIKE '{variable}'"))?;
+        is_on(variable, rows.first().map(|(_, value)| value.as_str()))
     }
 
     /// The transactions that the rows seen may have in them. With `commits` also those that were being committed then: logs
@@ -232,6 +237,14 @@ pub(super) fn column(row: &PastAnswerRow, index: usize) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+fn is_on(variable: &str, value: Option<&str>) -> Result<bool, PastError> {
+    match value {
+        Some("on") => Ok(true),
+        Some("off") | None => Ok(false),
+        Some(other) => Err(PastError::Refused(format!("{variable} is {other:?}, expected ON or OFF"))),
+    }
+}
+
 fn gtids(text: String) -> Result<GtidSet, PastError> {
     text.parse().map_err(|error| PastError::Refused(format!("GTIDs of the server: {error}")))
 }
@@ -239,6 +252,13 @@ fn gtids(text: String) -> Result<GtidSet, PastError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_is_on_or_off() {
+        let on = |value| is_on("partial_revokes", value).ok();
+        assert_eq!([on(Some("on")), on(Some("off")), on(None)], [Some(true), Some(false), Some(false)]);
+        assert_eq!([on(Some("1")), on(Some(""))], [None, None]);
+    }
 
     #[test]
     fn owned_gtids_are_a_set() {

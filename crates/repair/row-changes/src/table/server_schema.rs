@@ -69,9 +69,9 @@ const TABLES: &str = "SELECT table_schema, table_name FROM information_schema.ta
                       table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys') ORDER BY table_schema, \
                       table_name";
 const FAMILIES: &str = "SELECT constraint_schema, table_name FROM information_schema.referential_constraints WHERE delete_rule \
-                        IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL') UNION SELECT \
+                        NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT IN ('RESTRICT', 'NO ACTION') UNION SELECT \
                         unique_constraint_schema, referenced_table_name FROM information_schema.referential_constraints WHERE \
-                        delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL')";
+                        delete_rule NOT IN ('RESTRICT', 'NO ACTION') OR update_rule NOT IN ('RESTRICT', 'NO ACTION')";
 
 /// The server's errors of a statement that is not allowed on a table, and of a table that isn't there.
 const TABLE_ACCESS_DENIED: u16 = 1142;
