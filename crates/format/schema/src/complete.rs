@@ -11,13 +11,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use binlogz_binlog::row::{ColumnKind, TableSchema};
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
 use parking_lot::Mutex;
 
 use crate::forward::{TableByNow, TablesSoFar};
 use crate::history::{HistoryPlace, TableHistory, TableThen, TurningPoint};
 use crate::schema_file::SchemaFile;
-use crate::table::{ColumnFacts, DefinedTable};
+use crate::table::{ColumnFacts, DefinedColumn, DefinedTable};
 
 /// The collation of binary strings.
 const BINARY: u64 = 63;
@@ -37,10 +37,21 @@ pub struct CompletedTable {
     pub schema: Arc<TableSchema>,
     /// The columns of its primary key, or of the first unique one, where the map doesn't tell; empty if it has none.
     pub key: Vec<usize>,
-    /// Why nothing more than the map is known, though a schema was given.
+    /// Why nothing more than the map is known, or not all of it, though a schema was given.
     pub problem: Option<String>,
     /// Whether the table is known besides its map.
     pub is_told: bool,
+}
+
+impl CompletedTable {
+    /// The problem, and what it means for rows that are shown.
+    pub fn note(&self) -> Option<String> {
+        let shown = match self.is_told {
+            true => "members are shown by number, whole numbers as signed, bytes as text",
+            false => "its columns are @1, @2, …",
+        };
+        self.problem.as_ref().map(|problem| format!("{problem}; {shown}"))
+    }
 }
 
 /// Takes a line that names what isn't known.
@@ -57,7 +68,8 @@ pub struct TablesOfLogs {
     assumed: Mutex<BTreeSet<(String, String)>>,
     /// Why statements of the logs may be missing from the history, if they may.
     gap: Option<String>,
-    notes: Mutex<BTreeMap<(String, String), String>>,
+    /// By table, and what isn't known of it, if it is known besides its map.
+    notes: Mutex<BTreeMap<(String, String, Option<String>), String>>,
     /// Up to where the logs were read ahead: those in use go on after it.
     read_ahead_to: Option<HistoryPlace>,
     /// Statements may be left out between those that are recorded.
@@ -170,12 +182,12 @@ impl TablesOfLogs {
         let plain =
             |problem| CompletedTable { schema: Arc::clone(map), key: Vec::new(), problem, is_told: false };
         match self.known((map, is_named), place, so_far) {
-            Ok(Some(table)) => CompletedTable {
-                schema: Arc::new(table.completing(map)),
-                key: table.keys.first().cloned().unwrap_or_default(),
-                problem: None,
-                is_told: true,
-            },
+            Ok(Some(table)) => {
+                let schema = Arc::new(table.completing(map));
+                let problem = self.now.as_ref().and_then(|_| table.undefined(&schema));
+                let key = table.keys.first().cloned().unwrap_or_default();
+                CompletedTable { schema, key, problem, is_told: true }
+            }
             // A log that names all columns knows better than a schema of another day.
             Ok(None) => plain(None),
             Err(_) if is_named => plain(None),
@@ -282,18 +294,19 @@ impl TablesOfLogs {
         format!("{log} at {}: {shown}{dots}", turn.place.offset)
     }
 
-    /// Notes that a table's columns have no names in the output.
-    pub fn note(&self, map: &TableSchema, problem: &str) {
-        let [database, table] =
-            [&map.database, &map.table].map(|name| String::from_utf8_lossy(name).into_owned());
-        let line = format!("{database}.{table}: {problem}; its columns are @1, @2, …");
+    /// Notes what isn't known of a table in the output.
+    fn note(&self, completed: &CompletedTable) {
+        let Some(note) = completed.note() else { return };
+        let [database, table] = [&completed.schema.database, &completed.schema.table]
+            .map(|name| String::from_utf8_lossy(name).into_owned());
+        let line = format!("{database}.{table}: {note}");
+        let key = (database, table, completed.problem.clone().filter(|_| completed.is_told));
         let mut notes = self.notes.lock();
-        let is_new = !notes.contains_key(&(database.clone(), table.clone()));
-        if let Some(tell) = self.tell.as_ref().filter(|_| is_new) {
+        if let Some(tell) = self.tell.as_ref().filter(|_| !notes.contains_key(&key)) {
             tell(&line);
         }
         // Workers find them in any order.
-        let noted = notes.entry((database, table)).or_insert_with(|| line.clone());
+        let noted = notes.entry(key).or_insert_with(|| line.clone());
         if line < *noted {
             *noted = line;
         }
@@ -347,9 +360,7 @@ impl CompletedTables {
             self.0.clear();
         }
         let completed = tables.complete(map, place, so_far);
-        if let Some(problem) = &completed.problem {
-            tables.note(map, problem);
-        }
+        tables.note(&completed);
         let schema = Arc::clone(&completed.schema);
         self.0.push((Arc::clone(map), era, Arc::new(completed)));
         schema
@@ -375,6 +386,33 @@ impl DefinedTable {
                 column.collation = Some(UTF8MB4);
             }
         })
+    }
+}
+
+impl DefinedTable {
+    /// Why not all that a completed map may have is known: of these columns only the names are, and the map doesn't tell the rest.
+    fn undefined(&self, completed: &TableSchema) -> Option<String> {
+        use ColumnKind as Kind;
+        let is_undefined = |(column, told): &(&ColumnSchema, &DefinedColumn)| {
+            let is_whole = matches!(
+                column.kind,
+                Kind::TinyInt { .. }
+                    | Kind::SmallInt { .. }
+                    | Kind::MediumInt { .. }
+                    | Kind::Int { .. }
+                    | Kind::BigInt { .. }
+            );
+            let is_string =
+                matches!(column.kind, Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. });
+            let has_members = matches!(column.kind, Kind::Enum { .. } | Kind::Set { .. });
+            has_members && column.members.is_none()
+                || is_whole && column.unsigned.is_none()
+                || is_string && column.collation.is_none() && told.facts.is_none()
+        };
+        let columns = completed.columns().iter().zip(&self.columns).filter(is_undefined);
+        let names: Vec<_> = columns.map(|(_, told)| told.name.as_str()).collect();
+        (!names.is_empty())
+            .then(|| format!("the definition of {} at this place isn't known", names.join(", ")))
     }
 }
 

@@ -79,6 +79,8 @@ impl ChangeTable {
         };
         let completed = settings.tables.complete(schema, state.place(), state.tables());
         let CompletedTable { schema: completed, key, problem, is_told } = completed;
+        // What only some columns lack, they tell below.
+        let problem = problem.filter(|_| !is_told);
         table.problem = problem.map(|problem| format!("{}.{}: {problem}", table.database, table.name));
         let escapes =
             if settings.format == ChangeFormat::Canal { Escapes::Fastjson } else { Escapes::Jackson };

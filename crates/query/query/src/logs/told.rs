@@ -144,13 +144,16 @@ impl Logs {
         }
     }
 
-    /// The table of a map at a place, and why it isn't known, if it should be.
+    /// The table of a map at a place, and what isn't known of it, if it should be.
     pub(crate) fn told(&self, map: &Arc<TableSchema>, place: HistoryPlace) -> (ToldTable, Option<String>) {
         // An error ended the query before.
         let tables = self.tables().ok().flatten();
         let completed = tables.map(|tables| tables.complete(map, place, &TablesSoFar::default()));
-        let (schema, key, problem) = match completed {
-            Some(completed) => (completed.schema, completed.key, completed.problem),
+        let (schema, key, note) = match completed {
+            Some(completed) => {
+                let note = completed.note();
+                (completed.schema, completed.key, note)
+            }
             None => (Arc::clone(map), Vec::new(), None),
         };
         let logged_key: Vec<_> = (map.columns().iter().enumerate())
@@ -163,7 +166,7 @@ impl Logs {
             None => format!("@{}", index + 1),
         };
         let names = schema.columns().iter().map(|column| &column.name).enumerate().map(name).collect();
-        (ToldTable { schema, names, key }, problem)
+        (ToldTable { schema, names, key }, note)
     }
 
     /// The table of a map at a place where its rows are read: what isn't known is told once, and [`Logs::unread`] says so.
@@ -176,10 +179,10 @@ impl Logs {
         map: &Arc<TableSchema>,
         place: HistoryPlace,
     ) -> Result<ToldTable, LogError> {
-        let (table, problem) = self.told(map, place);
-        if let Some(problem) = problem {
+        let (table, note) = self.told(map, place);
+        if let Some(note) = note {
             let [database, name] = [&map.database, &map.table].map(|name| String::from_utf8_lossy(name));
-            self.tell_once(format!("{database}.{name}: {problem}; its columns are @1, @2, …"))?;
+            self.tell_once(format!("{database}.{name}: {note}"))?;
         }
         Ok(table)
     }
