@@ -24,19 +24,52 @@ const SETTINGS: [&str; 3] = [
      GLOBAL binlog_rows_query_log_events = ON",
 ];
 
-/// Runs statements on the source; those that it refuses are left out. The log that has them.
-fn logged(source: &MysqlSandbox, folder: &Folder, sql: &str) -> Result<PathBuf> {
-    let path = folder.put("statements.sql", sql);
-    let ran = source.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
-    println!("{}", String::from_utf8_lossy(&ran.stderr));
-    source.flush_binary_logs()
+/// A server whose logs are folded, and a folder for them.
+struct FoldSource {
+    server: MysqlSandbox,
+    folder: Folder,
 }
 
-/// Folds logs into a file.
-fn folded(folder: &Folder, to: &str, options: &[&str], logs: &[&Path]) -> Ran {
-    let front = ["fold", "--no-defaults", "--user=root", "--force", "--to", to];
-    let front = front.iter().chain(options).map(AsRef::as_ref);
-    folder.run(front.chain(logs.iter().map(|log| log.as_os_str())))
+impl FoldSource {
+    fn start(mysql: &'static InstalledTool) -> Result<Self> {
+        Ok(FoldSource { server: mysql.sandbox().start()?, folder: Folder::new() })
+    }
+
+    /// Runs statements; those that the server refuses are left out. The log that has them.
+    fn logged(&self, sql: &str) -> Result<PathBuf> {
+        let path = self.folder.put("statements.sql", sql);
+        let ran = self.server.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
+        println!("{}", String::from_utf8_lossy(&ran.stderr));
+        self.server.flush_binary_logs()
+    }
+
+    /// The option that names the tables of a database.
+    fn schema(&self, database: &str) -> Result<String> {
+        Ok(format!("--schema={}", schema_of(&self.server, &self.folder, database)?.display()))
+    }
+
+    /// Folds logs into a file.
+    fn folded(&self, to: &str, options: &[&str], logs: &[&Path]) -> Ran {
+        let front = ["fold", "--no-defaults", "--user=root", "--force", "--to", to];
+        let front = front.iter().chain(options).map(AsRef::as_ref);
+        self.folder.run(front.chain(logs.iter().map(|log| log.as_os_str())))
+    }
+
+    /// A server that gets a folded log has this server's tables of a database.
+    fn leads(&self, target: &MysqlSandbox, log: &str, database: &str) -> Result<()> {
+        through_mysqlbinlog(target, &self.folder.path(log))?;
+        let (own, expected) = (target.checksum_tables(database)?, self.server.checksum_tables(database)?);
+        assert_eq!(own, expected, "{log}");
+        Ok(())
+    }
+
+    /// Folding into `folded` is refused with these words.
+    fn is_refused(&self, options: &[&str], logs: &[&Path], words: &str) {
+        let ran = self.folded("folded", options, logs);
+        assert_eq!(ran.code, Some(2), "{}", ran.text());
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        assert!(!self.folder.path("folded").exists());
+    }
 }
 
 /// The report's figures.
@@ -45,8 +78,9 @@ fn figures(ran: &Ran) -> serde_json::Value {
     serde_json::from_str(ran.text()).unwrap()
 }
 
-fn servers(mysql: &'static InstalledTool) -> Result<(MysqlSandbox, MysqlSandbox)> {
-    Ok((mysql.sandbox().start()?, mysql.sandbox().start()?))
+/// A source, and a server for its folded logs.
+fn servers(mysql: &'static InstalledTool) -> Result<(FoldSource, MysqlSandbox)> {
+    Ok((FoldSource::start(mysql)?, mysql.sandbox().start()?))
 }
 
 #[test]
@@ -56,53 +90,51 @@ fn folded_logs_lead_to_the_state_of_the_source() -> Result<()> {
     let (first, count) = (setting("SEED", 1), setting("BINLOGZ_FOLD_SEEDS", SEEDS));
     for seed in first..first + count {
         println!("SEED={seed}");
-        leads_to_the_state((&source, &target), seed)?;
+        leads_to_the_state(&source, &target, seed)?;
     }
     Ok(())
 }
 
-fn leads_to_the_state((source, target): (&MysqlSandbox, &MysqlSandbox), seed: u64) -> Result<()> {
-    let folder = Folder::new();
+fn leads_to_the_state(source: &FoldSource, target: &MysqlSandbox, seed: u64) -> Result<()> {
     let database = format!("d{seed}");
     let mut workload = Workload::new(seed);
-    source.sql(SETTINGS[seed as usize % SETTINGS.len()])?;
-    let begun = logged(source, &folder, &workload.begin(&database))?;
+    source.server.sql(SETTINGS[seed as usize % SETTINGS.len()])?;
+    let begun = source.logged(&workload.begin(&database))?;
     // XA transactions, which the other half has, leave little to fold.
     let is_committed = !seed.is_multiple_of(2);
     let changes = match is_committed {
         true => workload.run_committed(&database, TRANSACTIONS),
         false => workload.run(&database, TRANSACTIONS),
     };
-    let changed = logged(source, &folder, &changes)?;
-    let schema = schema_of(source, &folder, &database)?;
-    let schema = format!("--schema={}", schema.display());
+    let changed = source.logged(&changes)?;
+    let schema = source.schema(&database)?;
     let rows = format!("--transaction-rows={}", 1 + seed * 7 % 50);
     let mut options = vec!["--format=json", &rows];
     options.extend([&*schema].iter().filter(|_| !seed.is_multiple_of(4)));
     options.extend(["--compress"].iter().filter(|_| seed.is_multiple_of(3)));
-    let once = figures(&folded(&folder, "once", &options, &[&begun, &changed]));
+    let once = figures(&source.folded("once", &options, &[&begun, &changed]));
     println!("SEED={seed}: {once}");
-    let again = figures(&folded(&folder, "again", &["--format=json"], &[&folder.path("once")]));
-    let number = |figures: &serde_json::Value, name: &str| figures[name].as_u64().unwrap();
-    let net = |figures: &serde_json::Value| {
-        ["inserted_rows", "updated_rows", "deleted_rows"]
-            .map(|name| number(figures, name))
-            .iter()
-            .sum::<u64>()
-    };
+    let again = figures(&source.folded("again", &["--format=json"], &[&source.folder.path("once")]));
     let is_less = net(&once) < number(&once, "folded_changes");
     assert!(is_less || !is_committed, "SEED={seed}: nothing was folded: {once}");
     // Without a schema an update is a delete and an insert.
-    let sides = |figures: &serde_json::Value| net(figures) + number(figures, "updated_rows");
-    assert_eq!(sides(&again), sides(&once), "SEED={seed}: {once} {again}");
-    let expected = source.checksum_tables(&database)?;
+    let sides = [&once, &again].map(|figures| net(figures) + number(figures, "updated_rows"));
+    assert_eq!(sides[1], sides[0], "SEED={seed}: {once} {again}");
     for log in ["once", "again"] {
-        through_mysqlbinlog(target, &folder.path(log))?;
-        assert_eq!(target.checksum_tables(&database)?, expected, "SEED={seed}: {log}");
+        source.leads(target, log, &database)?;
         target.sql(&format!("DROP DATABASE {database}"))?;
     }
-    source.sql(&format!("SET sql_log_bin = 0; DROP DATABASE {database}"))?;
+    source.server.sql(&format!("SET sql_log_bin = 0; DROP DATABASE {database}"))?;
     Ok(())
+}
+
+fn number(figures: &serde_json::Value, name: &str) -> u64 {
+    figures[name].as_u64().unwrap()
+}
+
+/// The changes of rows in a folded log.
+fn net(figures: &serde_json::Value) -> u64 {
+    ["inserted_rows", "updated_rows", "deleted_rows"].iter().map(|name| number(figures, name)).sum()
 }
 
 /// Rows that only differ from one another in what unique keys and foreign keys have of them.
@@ -138,23 +170,20 @@ INSERT INTO counter VALUES (3, 0); UPDATE counter SET n = 7 WHERE id = 3; DELETE
 fn unique_values_keys_and_parents_move_between_rows() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let (source, target) = servers(mysql)?;
-    let folder = Folder::new();
-    let begun = logged(&source, &folder, CONSTRAINTS)?;
-    through_mysqlbinlog(&target, &copied(&folder, "begun", &begun))?;
-    let changed = logged(&source, &folder, CONSTRAINED_CHANGES)?;
-    let schema = format!("--schema={}", schema_of(&source, &folder, "bound")?.display());
-    let expected = source.checksum_tables("bound")?;
+    let begun = source.logged(CONSTRAINTS)?;
+    through_mysqlbinlog(&target, &copied(&source.folder, "begun", &begun))?;
+    let changed = source.logged(CONSTRAINED_CHANGES)?;
+    let schema = source.schema("bound")?;
     for (name, options) in [("told", &["--format=json", &schema][..]), ("untold", &["--format=json"])] {
-        let report = figures(&folded(&folder, name, options, &[&changed]));
+        let report = figures(&source.folded(name, options, &[&changed]));
         assert_eq!(report["passed"], serde_json::json!([]), "{name}");
         // In `swapped` an expression is unique, in `bag` nothing is.
         let updated = if name == "told" { 5 } else { 0 };
         assert_eq!(report["updated_rows"], updated, "{name}: {report}");
         assert!(report["folded_changes"].as_u64().unwrap() > 30, "{report}");
-        through_mysqlbinlog(&target, &folder.path(name))?;
-        assert_eq!(target.checksum_tables("bound")?, expected, "{name}");
+        source.leads(&target, name, "bound")?;
         target.sql("DROP DATABASE bound")?;
-        through_mysqlbinlog(&target, &folder.path("begun"))?;
+        through_mysqlbinlog(&target, &source.folder.path("begun"))?;
     }
     Ok(())
 }
@@ -167,10 +196,7 @@ fn copied(folder: &Folder, name: &str, log: &Path) -> PathBuf {
 fn what_cannot_be_folded_goes_through_in_its_place() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let (source, target) = servers(mysql)?;
-    let folder = Folder::new();
-    let log = logged(
-        &source,
-        &folder,
+    let log = source.logged(
         "CREATE DATABASE mixed; USE mixed;
          CREATE TABLE t (id INT PRIMARY KEY, n INT);
          INSERT INTO t VALUES (1, 1), (2, 2); UPDATE t SET n = 3; UPDATE t SET n = 4;
@@ -184,9 +210,9 @@ fn what_cannot_be_folded_goes_through_in_its_place() -> Result<()> {
          SET binlog_format = STATEMENT; UPDATE t SET n = n * 2; SET binlog_format = ROW;
          DELETE FROM t WHERE id = 2; INSERT INTO t VALUES (2, 2, 2);",
     )?;
-    let ran = folded(&folder, "folded", &[], &[&log]);
+    let ran = source.folded("folded", &[], &[&log]);
     assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
-    let uuid = source.sql("SELECT @@server_uuid")?;
+    let uuid = source.server.sql("SELECT @@server_uuid")?;
     let text = ran.text().replace(uuid.trim(), "UUID");
     println!("{text}");
     let lines: Vec<&str> = text.lines().map(|line| line.split(", first").next().unwrap()).collect();
@@ -200,57 +226,50 @@ fn what_cannot_be_folded_goes_through_in_its_place() -> Result<()> {
         ]
     );
     assert!(lines[lines.len() - 1].starts_with("gtid_purged: UUID:"), "{text}");
-    through_mysqlbinlog(&target, &folder.path("folded"))?;
-    assert_eq!(target.checksum_tables("mixed")?, source.checksum_tables("mixed")?);
+    source.leads(&target, "folded", "mixed")?;
     Ok(())
 }
 
 #[test]
 fn a_part_of_the_logs_is_folded() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    let source = mysql.sandbox().start()?;
-    let folder = Folder::new();
-    source.sql("CREATE DATABASE part; CREATE TABLE part.t (id INT PRIMARY KEY)")?;
-    let log = logged(
-        &source,
-        &folder,
+    let source = FoldSource::start(mysql)?;
+    source.server.sql("CREATE DATABASE part; CREATE TABLE part.t (id INT PRIMARY KEY)")?;
+    let log = source.logged(
         "USE part; INSERT INTO t VALUES (1); INSERT INTO t VALUES (2); INSERT INTO t VALUES (3); INSERT INTO t VALUES (4);",
     )?;
-    let executed = source.gtid_executed()?;
+    let executed = source.server.gtid_executed()?;
     let (uuid, range) = executed.trim().split_once(':').unwrap();
     let last: u64 = range.rsplit('-').next().unwrap().parse().unwrap();
     let exclude = format!("--exclude-gtids={uuid}:1-{}", last - 3);
     let until = format!("--until-gtid={uuid}:{}", last - 1);
-    let report = figures(&folded(&folder, "part", &["--format=json", &exclude, &until], &[&log]));
+    let report = figures(&source.folded("part", &["--format=json", &exclude, &until], &[&log]));
     assert_eq!(report["gtids"], format!("{uuid}:{}-{}", last - 2, last - 1));
     assert_eq!((&report["inserted_rows"], &report["excluded_transactions"]), (&2.into(), &(last - 3).into()));
     let until = format!("--until-gtid={uuid}:{}", last + 1);
-    let unmet = folded(&folder, "unmet", &[&until], &[&log]);
+    let unmet = source.folded("unmet", &[&until], &[&log]);
     unmet.is(
         1,
         "",
         &format!("binlogz: --until-gtid {uuid}:{}: this transaction is not in the logs\n", last + 1),
     );
-    assert!(!folder.path("unmet").exists());
+    assert!(!source.folder.path("unmet").exists());
     Ok(())
 }
 
 #[test]
 fn changes_that_contradict_are_refused() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
-    let source = mysql.sandbox().start()?;
-    let folder = Folder::new();
-    let log = logged(
-        &source,
-        &folder,
+    let source = FoldSource::start(mysql)?;
+    let log = source.logged(
         "SET GLOBAL binlog_row_metadata = FULL; CREATE DATABASE gap; USE gap;
          CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1);
          SET sql_log_bin = 0; DELETE FROM t; SET sql_log_bin = 1; INSERT INTO t VALUES (1);",
     )?;
-    let ran = folded(&folder, "folded", &[], &[&log]);
+    let ran = source.folded("folded", &[], &[&log]);
     assert_eq!(ran.code, Some(2), "{}", ran.text());
     assert!(ran.stderr.contains("gap.t: a row is inserted that is there"), "{}", ran.stderr);
-    assert!(!folder.path("folded").exists());
+    assert!(!source.folder.path("folded").exists());
     Ok(())
 }
 
@@ -267,39 +286,30 @@ fn places_of(log: &[u8], event_type: u8) -> Vec<usize> {
     places
 }
 
-/// Folding into `folded` is refused with these words.
-fn is_refused(folder: &Folder, options: &[&str], logs: &[&Path], words: &str) {
-    let ran = folded(folder, "folded", options, logs);
-    assert_eq!(ran.code, Some(2), "{}", ran.text());
-    assert!(ran.stderr.contains(words), "{}", ran.stderr);
-    assert!(!folder.path("folded").exists());
-}
-
 #[test]
 fn logs_with_a_gap_are_refused() -> Result<()> {
     const WRITE_ROWS: u8 = 30;
     let mysql = require_tool!(Tool::Mysql);
-    let source = mysql.sandbox().start()?;
-    let folder = Folder::new();
-    let begun = logged(&source, &folder, "CREATE DATABASE gap; CREATE TABLE gap.t (id INT PRIMARY KEY)")?;
-    let before = source.gtid_executed()?;
-    let first = logged(&source, &folder, "INSERT INTO gap.t VALUES (1); INSERT INTO gap.t VALUES (2);")?;
-    let second = logged(&source, &folder, "INSERT INTO gap.t VALUES (3)")?;
-    let third = logged(&source, &folder, "INSERT INTO gap.t VALUES (4)")?;
+    let source = FoldSource::start(mysql)?;
+    let begun = source.logged("CREATE DATABASE gap; CREATE TABLE gap.t (id INT PRIMARY KEY)")?;
+    let before = source.server.gtid_executed()?;
+    let first = source.logged("INSERT INTO gap.t VALUES (1); INSERT INTO gap.t VALUES (2);")?;
+    let second = source.logged("INSERT INTO gap.t VALUES (3)")?;
+    let third = source.logged("INSERT INTO gap.t VALUES (4)")?;
     // The target lacks what is in the log before.
     let exclude = format!("--exclude-gtids={}", before.trim());
-    is_refused(&folder, &[&exclude], &[&second, &third], "the logs have a gap");
-    assert_eq!(folded(&folder, "whole", &[&exclude], &[&begun, &first, &second, &third]).code, Some(0));
+    source.is_refused(&[&exclude], &[&second, &third], "the logs have a gap");
+    assert_eq!(source.folded("whole", &[&exclude], &[&begun, &first, &second, &third]).code, Some(0));
     // A log that is cut off between two events of a transaction.
     let bytes = std::fs::read(&first).unwrap();
     let cut = places_of(&bytes, WRITE_ROWS)[1];
     let name = first.file_name().unwrap().to_str().unwrap();
-    let cut = folder.put(name, &bytes[..cut]);
-    is_refused(&folder, &[], &[&cut, &second, &third], "the logs have a gap");
+    let cut = source.folder.put(name, &bytes[..cut]);
+    source.is_refused(&[], &[&cut, &second, &third], "the logs have a gap");
     // Without GTIDs nobody knows whether they leave a transaction out.
-    assert_eq!(folded(&folder, "anonymous", &[], &[&begun, &first]).code, Some(0));
-    let anonymous = folder.path("anonymous");
-    is_refused(&folder, &[&exclude], &[&anonymous], "a transaction without a GTID");
+    assert_eq!(source.folded("anonymous", &[], &[&begun, &first]).code, Some(0));
+    let anonymous = source.folder.path("anonymous");
+    source.is_refused(&[&exclude], &[&anonymous], "a transaction without a GTID");
     Ok(())
 }
 
@@ -307,14 +317,11 @@ fn logs_with_a_gap_are_refused() -> Result<()> {
 fn what_cannot_be_read_before_the_moment_is_told() -> Result<()> {
     const GTID: u8 = 33;
     let mysql = require_tool!(Tool::Mysql);
-    let source = mysql.sandbox().start()?;
-    let folder = Folder::new();
-    let log = logged(
-        &source,
-        &folder,
+    let source = FoldSource::start(mysql)?;
+    let log = source.logged(
         "CREATE DATABASE lost; CREATE TABLE lost.t (id INT PRIMARY KEY); INSERT INTO lost.t VALUES (1); INSERT INTO lost.t VALUES (2);",
     )?;
-    let executed = source.gtid_executed()?;
+    let executed = source.server.gtid_executed()?;
     let (uuid, range) = executed.trim().split_once(':').unwrap();
     let last: u64 = range.rsplit('-').next().unwrap().parse().unwrap();
     let mut bytes = std::fs::read(&log).unwrap();
@@ -330,16 +337,16 @@ fn what_cannot_be_read_before_the_moment_is_told() -> Result<()> {
     };
     let incident = encode_event(header, b"\x01\0\x04lost", ChecksumAlgorithm::CRC32);
     bytes.splice(place..place, incident);
-    let damaged = folder.put("damaged", &bytes);
+    let damaged = source.folder.put("damaged", &bytes);
     let until = format!("--until-gtid={uuid}:{last}");
     for options in [&[][..], &[&*until]] {
-        let ran = folded(&folder, "folded", options, &[&damaged]);
+        let ran = source.folded("folded", options, &[&damaged]);
         assert_eq!(ran.code, Some(1), "{}", ran.text());
         assert!(ran.stderr.contains("the server lost changes here"), "{}", ran.stderr);
-        assert!(!folder.path("folded").exists());
+        assert!(!source.folder.path("folded").exists());
     }
     let until = format!("--until-gtid={uuid}:{}", last - 1);
-    assert_eq!(folded(&folder, "before", &[&until], &[&damaged]).code, Some(0));
+    assert_eq!(source.folded("before", &[&until], &[&damaged]).code, Some(0));
     Ok(())
 }
 
@@ -349,10 +356,7 @@ fn what_cannot_be_read_before_the_moment_is_told() -> Result<()> {
 fn keys_that_were_taken_away_carried_changes_on() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql80);
     let (source, target) = servers(mysql)?;
-    let folder = Folder::new();
-    let begun = logged(
-        &source,
-        &folder,
+    let begun = source.logged(
         "SET GLOBAL binlog_row_metadata = FULL; CREATE DATABASE lost; USE lost;
          CREATE TABLE p (id INT PRIMARY KEY, u INT NOT NULL UNIQUE); CREATE TABLE q (id INT PRIMARY KEY, x INT, KEY (x));
          CREATE TABLE c (id INT PRIMARY KEY, p INT, CONSTRAINT cp FOREIGN KEY (p) REFERENCES p (id) ON UPDATE CASCADE ON DELETE CASCADE);
@@ -362,31 +366,29 @@ fn keys_that_were_taken_away_carried_changes_on() -> Result<()> {
          INSERT INTO r VALUES (3, 3);",
     )?;
     through_mysqlbinlog(&target, &begun)?;
-    let log = logged(
-        &source,
-        &folder,
+    let log = source.logged(
         // The keys of the tables of now are others; the index isn't a unique one; the database is a new one.
         "USE lost; UPDATE p SET id = 10 WHERE id = 1; UPDATE q SET x = 10; DELETE FROM p WHERE id = 3;
          ALTER TABLE c DROP FOREIGN KEY cp; ALTER TABLE d DROP FOREIGN KEY dx;
          CREATE DATABASE lost2; RENAME TABLE r TO lost2.r; ALTER TABLE lost2.r DROP FOREIGN KEY rp;
          ALTER TABLE p DROP PRIMARY KEY, ADD PRIMARY KEY (u);",
     )?;
-    let schema = schema_of(&source, &folder, "lost")?;
-    let schema = format!("--schema={}", schema.display());
-    let report = figures(&folded(&folder, "folded", &["--format=json", &schema], &[&log]));
+    let schema = source.schema("lost")?;
+    let report = figures(&source.folded("folded", &["--format=json", &schema], &[&log]));
     assert_eq!(report["folded_changes"], 0, "{report}");
     // An account that doesn't see all tables doesn't see all keys.
     source
+        .server
         .sql("SET sql_log_bin = 0; CREATE USER half@localhost; GRANT SELECT ON lost.* TO half@localhost")?;
-    let socket = format!("--schema={}", source.socket().display());
+    let socket = format!("--schema={}", source.server.socket().display());
     let options = ["fold", "--no-defaults", "--user=half", "--to=half", "--format=json", &socket];
-    let ran = folder.run(options.into_iter().chain(log.to_str()));
+    let ran = source.folder.run(options.into_iter().chain(log.to_str()));
     assert!(ran.stderr.contains("the account may not see all tables"), "{}", ran.stderr);
     let half: serde_json::Value = serde_json::from_str(ran.text()).unwrap();
     assert_eq!(half["folded_changes"], 0, "{half}");
-    through_mysqlbinlog(&target, &folder.path("folded"))?;
+    through_mysqlbinlog(&target, &source.folder.path("folded"))?;
     for database in ["lost", "lost2"] {
-        assert_eq!(target.checksum_tables(database)?, source.checksum_tables(database)?);
+        assert_eq!(target.checksum_tables(database)?, source.server.checksum_tables(database)?);
     }
     Ok(())
 }
@@ -396,22 +398,18 @@ fn keys_that_were_taken_away_carried_changes_on() -> Result<()> {
 fn tables_without_transactions_are_changed_alone() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let (source, target) = servers(mysql)?;
-    let folder = Folder::new();
-    let log = logged(
-        &source,
-        &folder,
+    let log = source.logged(
         "CREATE DATABASE plain; USE plain; CREATE TABLE i (id INT PRIMARY KEY); CREATE TABLE m (id INT PRIMARY KEY) ENGINE = MyISAM;
          CREATE TABLE n (id INT) ENGINE = MyISAM;
          INSERT INTO i VALUES (1); INSERT INTO m VALUES (1); INSERT INTO n VALUES (1); INSERT INTO m VALUES (2), (3); INSERT INTO i VALUES (2);",
     )?;
-    let report = figures(&folded(&folder, "folded", &["--format=json"], &[&log]));
+    let report = figures(&source.folded("folded", &["--format=json"], &[&log]));
     assert_eq!(
         (&report["written_transactions"], &report["inserted_rows"]),
         (&7.into(), &6.into()),
         "{report}"
     );
-    through_mysqlbinlog(&target, &folder.path("folded"))?;
-    assert_eq!(target.checksum_tables("plain")?, source.checksum_tables("plain")?);
+    source.leads(&target, "folded", "plain")?;
     Ok(())
 }
 
@@ -420,17 +418,13 @@ fn tables_without_transactions_are_changed_alone() -> Result<()> {
 fn rows_are_inserted_in_the_order_of_their_numbers() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let (source, target) = servers(mysql)?;
-    let folder = Folder::new();
-    let log = logged(
-        &source,
-        &folder,
+    let log = source.logged(
         "SET GLOBAL binlog_row_metadata = FULL; CREATE DATABASE words; USE words;
          CREATE TABLE t (FTS_DOC_ID BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, w TEXT, FULLTEXT (w));
          INSERT INTO t (w) WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) SELECT CONCAT('word', i) FROM n;",
     )?;
-    let report = figures(&folded(&folder, "folded", &["--format=json", "--transaction-rows=50"], &[&log]));
+    let report = figures(&source.folded("folded", &["--format=json", "--transaction-rows=50"], &[&log]));
     assert_eq!(report["inserted_rows"], 600, "{report}");
-    through_mysqlbinlog(&target, &folder.path("folded"))?;
-    assert_eq!(target.checksum_tables("words")?, source.checksum_tables("words")?);
+    source.leads(&target, "folded", "words")?;
     Ok(())
 }
