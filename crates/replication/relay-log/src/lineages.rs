@@ -209,10 +209,7 @@ impl Lineages {
                  of another form, such as {other}"
             ),
             // After RESET the numbers begin anew.
-            None => format!(
-                "{name} is a file of a log that was kept before this one{}",
-                where_to_begin(one)
-            ),
+            None => format!("{name} is a file of a log that was kept before this one{}", where_to_begin(one)),
         })
     }
 

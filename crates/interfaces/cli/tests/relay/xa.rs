@@ -325,7 +325,8 @@ struct TableLock(Child);
 
 impl TableLock {
     fn of(server: &SandboxServer, table: &str) -> Self {
-        let mut session = server.client().arg("--unbuffered").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut session =
+            server.client().arg("--unbuffered").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         writeln!(session.stdin.as_mut().unwrap(), "LOCK TABLES {table} READ; SELECT 'locked';").unwrap();
         let mut told = String::new();
         BufReader::new(session.stdout.as_mut().unwrap()).read_line(&mut told).unwrap();

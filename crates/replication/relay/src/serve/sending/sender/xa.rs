@@ -156,7 +156,10 @@ impl Sender<'_> {
     pub(super) fn xa_file_name(&self, offset: u64) -> Result<String> {
         let log = self.name();
         XaFileName { log, offset }.name().ok_or_else(|| {
-            Error::Refused(format!("{} has no number: an XA transaction's own file is named after one", self.name()))
+            Error::Refused(format!(
+                "{} has no number: an XA transaction's own file is named after one",
+                self.name()
+            ))
         })
     }
 
