@@ -82,6 +82,73 @@ impl Drop for Pager {
     }
 }
 
+/// Lines of the terminal that is standard output.
+fn terminal_lines() -> Option<usize> {
+    terminal_size::terminal_size().map(|(_, rows)| usize::from(rows.0))
+}
+
+/// Text of unknown length for standard output: it is held as long as the terminal has room for it, and goes to a pager from there on.
+#[derive(Debug)]
+pub struct PagedOutput<W: Write> {
+    out: W,
+    held: Vec<u8>,
+    lines: usize,
+    /// Lines of the terminal; `None`: no pager is wanted, or there is none.
+    lines_max: Option<usize>,
+    /// The pipe is closed before the pager is waited for.
+    pager: Option<(File, Pager)>,
+}
+
+impl<W: Write> PagedOutput<W> {
+    /// Text for `out`, which is standard output; without a pager unless one is `wanted`.
+    pub fn new(out: W, wanted: bool) -> Self {
+        let lines_max = if wanted { terminal_lines() } else { None };
+        PagedOutput { out, held: Vec::new(), lines: 0, lines_max, pager: None }
+    }
+
+    /// Passes on what is held: to a pager if there is one.
+    fn pass_on(&mut self, wants_pager: bool) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        if wants_pager {
+            // A bar that `out` takes away before its first byte would stand in the pager's screen.
+            let _ = self.out.write(&[])?;
+            self.pager = Pager::start().map(|(pager, pipe)| (pipe, pager));
+            self.lines_max = None;
+        }
+        match &mut self.pager {
+            Some((pipe, _)) => pipe.write_all(&held),
+            None => self.out.write_all(&held),
+        }
+    }
+}
+
+impl<W: Write> Write for PagedOutput<W> {
+    /// A pager that its user has left is a broken pipe.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match (&mut self.pager, self.lines_max) {
+            (Some((pipe, _)), _) => pipe.write(bytes),
+            (None, None) => self.out.write(bytes),
+            (None, Some(lines_max)) => {
+                self.held.extend_from_slice(bytes);
+                self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+                if self.lines >= lines_max {
+                    self.pass_on(true)?;
+                }
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    /// Passes on all that was written: the text is over.
+    fn flush(&mut self) -> io::Result<()> {
+        self.pass_on(false)?;
+        match &mut self.pager {
+            Some((pipe, _)) => pipe.flush(),
+            None => self.out.flush(),
+        }
+    }
+}
+
 fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -93,8 +160,7 @@ pub fn show(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Result<()> {
     let mut text = Vec::new();
     write(&mut text).map_err(failure)?;
     let lines = text.iter().filter(|byte| **byte == b'\n').count();
-    let rows = terminal_size::terminal_size().map(|(_, rows)| usize::from(rows.0));
-    if rows.is_some_and(|rows| lines >= rows)
+    if terminal_lines().is_some_and(|lines_max| lines >= lines_max)
         && let Some((_pager, mut out)) = Pager::start()
     {
         // A user who has seen enough leaves.

@@ -127,7 +127,15 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
             let _ = stopper.set(engine.stopper());
             let format = rows_format(args.format);
             let progress = &args.progress;
-            let mut prompt = Prompt { engine: &engine, values, format, is_timing: false, progress, meter };
+            let mut prompt = Prompt {
+                engine: &engine,
+                values,
+                format,
+                is_timing: false,
+                has_pager: true,
+                progress,
+                meter,
+            };
             let ended = prompt.run();
             engine.close();
             ended

@@ -1,4 +1,4 @@
-//! Prints batches: as a table for people, CSV, TSV, a JSON object a line, Arrow's stream, or a Parquet file.
+//! Prints batches: as a table for people, a line for each column, CSV, TSV, a JSON object a line, Arrow's stream, or a Parquet file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub const PARQUET_LEVEL: i32 = 3;
 pub enum RowsFormat {
     /// A table for people.
     Table,
+    /// A line for each column, each row a paragraph.
+    Tall,
     /// Comma-separated values with a heading; NULL is empty.
     Csv,
     /// As `mysql --batch` writes them.
@@ -129,8 +131,9 @@ impl<W: Write + Send> BatchOutput for RowPrinter<W> {
         }
         let names = schema.fields().iter().map(|field| field.name().as_str());
         match self.format {
-            RowsFormat::Table if names.clone().eq(PLAN) => self.state = PrintState::Plan,
+            RowsFormat::Table | RowsFormat::Tall if names.clone().eq(PLAN) => self.state = PrintState::Plan,
             RowsFormat::Table => self.state = PrintState::Table(Table::new(schema, self.width)),
+            RowsFormat::Tall => self.state = PrintState::Table(Table::tall(schema, self.width)),
             RowsFormat::Csv => {
                 let line = line(names.map(csv));
                 self.out()?.write_all(line.as_bytes())?;
@@ -277,6 +280,11 @@ impl Table {
             width,
             is_tall: false,
         }
+    }
+
+    /// A table of which each row is a paragraph, whatever its width.
+    fn tall(schema: &SchemaRef, width: Option<usize>) -> Self {
+        Table { widths: Some(Vec::new()), is_tall: true, ..Table::new(schema, width) }
     }
 
     fn row(&mut self, row: Vec<String>, out: &mut impl Write) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Completion of keywords, functions, tables and columns, and where a statement ends. Columns of a user table are known
+//! Completion of keywords, functions, tables and columns. Columns of a user table are known
 //! once the logs were read for them; reading begins when a statement names the table, and goes on while the user types.
 
 use std::collections::BTreeSet;
@@ -7,7 +7,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use binlogz_query::statements::is_whole;
 use binlogz_query::{Names, QualifiedName};
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use rustyline::Context;
@@ -16,7 +15,8 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 
-use super::commands::{PromptCommand, WORDS};
+use super::commands::WORDS;
+use super::ending::is_over;
 use super::sql_names::{HERE, KEYWORDS, quoted, written};
 
 /// How long the Tab key waits for columns.
@@ -44,7 +44,7 @@ impl PromptHelper {
             .last()
             .map_or(before.len(), |(at, _)| at);
         let word = before.get(begin..).unwrap_or_default();
-        if word.starts_with('\\') {
+        if word.starts_with('\\') || begin == 0 && word.starts_with('.') {
             return (
                 begin,
                 WORDS.iter().filter(|known| known.starts_with(word)).map(|&known| known.to_owned()).collect(),
@@ -163,8 +163,7 @@ impl Completer for PromptHelper {
 
 impl Validator for PromptHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let text = context.input().trim();
-        let is_over = text.is_empty() || PromptCommand::of(text).is_some() || is_whole(text);
+        let is_over = is_over(context.input());
         Ok(if is_over { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
     }
 }

@@ -2,26 +2,31 @@
 //! what runs.
 //!
 //! ```text
-//! commands    \d, \timing and others, which are no SQL
-//! completion  names for the Tab key, and where a statement ends
+//! commands    \d, .timer and others, which are no SQL
+//! ending      where a statement ends
+//! completion  names for the Tab key
+//! place       the caret below what an error is about
 //! history     earlier statements, in a file
 //! ```
 
 mod commands;
 mod completion;
+mod ending;
 mod history;
+mod place;
 mod sql_names;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use binlogz_cli_common::companions::sql_inputs::SqlProgressArgs;
+use binlogz_cli_common::pager::PagedOutput;
 use binlogz_figures::progress::TICK;
 use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::statements::statements;
-use binlogz_query::{Error, Names, ParameterValues, QueryEngine, ReadMeter};
+use binlogz_query::{Error, Names, ParameterValues, QueryEngine, ReadMeter, ReadStatement};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
@@ -30,8 +35,13 @@ use crate::progress::SqlProgress;
 use crate::{BUFFER_SIZE, complain, terminal};
 use commands::PromptCommand;
 use completion::PromptHelper;
+use place::ErrorPlace;
 
 const PROMPT: &str = "binlogz> ";
+/// Statements that the history has.
+const HISTORY_MAX: usize = 10_000;
+/// Columns of a terminal that doesn't tell.
+const USUAL_WIDTH: usize = 80;
 /// How long the prompt waits for the names of user tables, which may need all logs to be read.
 const GREETING_WAIT: Duration = Duration::from_millis(800);
 /// User tables that the greeting names.
@@ -43,6 +53,8 @@ pub(crate) struct Prompt<'a> {
     pub(crate) values: ParameterValues,
     pub(crate) format: RowsFormat,
     pub(crate) is_timing: bool,
+    /// Whether long answers go to a pager.
+    pub(crate) has_pager: bool,
     pub(crate) progress: &'a SqlProgressArgs,
     /// Counts the bytes that the engine has read.
     pub(crate) meter: Arc<ReadMeter>,
@@ -52,7 +64,8 @@ impl Prompt<'_> {
     /// Runs statements until the end of input.
     pub(crate) fn run(&mut self) -> Result<(), Error> {
         let failed = |error: ReadlineError| Error::Log(format!("prompt: {error}"));
-        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false).build();
+        let config = Config::builder().completion_type(CompletionType::List).auto_add_history(false);
+        let config = config.max_history_size(HISTORY_MAX).map_err(failed)?.build();
         let mut editor: Editor<PromptHelper, FileHistory> = Editor::with_config(config).map_err(failed)?;
         editor.set_helper(Some(PromptHelper::new(self.engine.names().clone())));
         let history = history::file();
@@ -77,7 +90,7 @@ impl Prompt<'_> {
                         Ok(true) => {}
                         Ok(false) => return Ok(()),
                         Err(Error::ClosedPipe) => return Err(Error::ClosedPipe),
-                        Err(error) => complain(&error.to_string()),
+                        Err(error) => complain_of(&error, text)?,
                     }
                 }
                 // The statement that was begun is dropped.
@@ -93,20 +106,34 @@ impl Prompt<'_> {
         if let Some(command) = PromptCommand::of(text) {
             return self.obey(command?);
         }
-        for statement in statements(text)? {
-            let begun = Instant::now();
-            let progress = self.begin("asking the logs");
-            let mut printer = self.printer(progress.before(io::stdout()));
-            let ran = self.engine.run(statement.with(self.values.clone()), &mut printer);
-            let written = printer.finish();
-            // Before the error, the time and the next prompt.
-            drop(progress);
-            ran.and(written)?;
-            if self.is_timing {
-                writeln!(io::stdout(), "Time: {:.3} s", begun.elapsed().as_secs_f64())?;
-            }
+        let (text, last_is_tall) = ending::statements_of(text);
+        let mut statements = statements(text)?.into_iter().peekable();
+        while let Some(statement) = statements.next() {
+            let is_tall = last_is_tall && statements.peek().is_none();
+            self.execute(statement, if is_tall { RowsFormat::Tall } else { self.format })?;
         }
         Ok(true)
+    }
+
+    /// Executes a statement and shows its rows.
+    fn execute(&self, statement: ReadStatement, format: RowsFormat) -> Result<(), Error> {
+        let begun = Instant::now();
+        let progress = self.begin("asking the logs");
+        let mut printer = self.printer(format, progress.before(io::stdout()));
+        let ran = self.engine.run(statement.with(self.values.clone()), &mut printer);
+        let took = begun.elapsed();
+        // The rows are shown before the error, the time and the next prompt.
+        let written = printer.finish();
+        drop(progress);
+        match ran.and(written) {
+            // A user who has seen enough leaves the pager: a terminal is no pipe.
+            Err(Error::ClosedPipe) if io::stdout().is_terminal() => {}
+            shown => shown?,
+        }
+        if self.is_timing {
+            writeln!(io::stdout(), "Time: {:.3} s", took.as_secs_f64())?;
+        }
+        Ok(())
     }
 
     /// Progress of what may read logs.
@@ -114,9 +141,25 @@ impl Prompt<'_> {
         SqlProgress::begin_again(self.progress, name, Arc::clone(&self.meter), TICK)
     }
 
-    fn printer<W: Write + Send>(&self, out: W) -> RowPrinter<BufWriter<W>> {
-        RowPrinter::new(self.format, BufWriter::with_capacity(BUFFER_SIZE, out)).fit(terminal::width())
+    fn printer<W: Write + Send>(&self, format: RowsFormat, out: W) -> RowPrinter<BufWriter<PagedOutput<W>>> {
+        // These are no text.
+        let is_text = !matches!(format, RowsFormat::Arrow | RowsFormat::Parquet);
+        let out = PagedOutput::new(out, self.has_pager && is_text);
+        RowPrinter::new(format, BufWriter::with_capacity(BUFFER_SIZE, out)).fit(terminal::width())
     }
+}
+
+/// Tells of an error, and shows where in the text it is.
+fn complain_of(error: &Error, text: &str) -> Result<(), Error> {
+    let told = error.to_string();
+    complain(&told);
+    let (text, _) = ending::statements_of(text);
+    let place = ErrorPlace::of(&told, text).filter(|_| matches!(error, Error::Sql(_)));
+    let width = terminal::width().unwrap_or(USUAL_WIDTH);
+    if let Some(drawn) = place.and_then(|place| place.drawn(text, width)) {
+        writeln!(io::stderr(), "{drawn}")?;
+    }
+    Ok(())
 }
 
 /// Names the tables, and what helps on.

@@ -1,14 +1,18 @@
 """Types at the program's prompt, through a terminal: each argument after the program's own is typed once a prompt is there.
 
-usage: prompt.py STEPS PROGRAM ARGUMENT...; STEPS is JSON: texts to type; {"wait": TEXT} waits for output.
+usage: prompt.py STEPS PROGRAM ARGUMENT...; STEPS is JSON: texts to type; {"wait": TEXT} waits for output, {"size": [ROWS, COLUMNS]} is the
+terminal's from then on, which has none before.
 The output goes to standard output without what moves a cursor; the last line is the exit code.
 """
+import fcntl
 import json
 import os
 import pty
 import re
 import select
+import struct
 import sys
+import termios
 import time
 
 steps, program = json.loads(sys.argv[1]), sys.argv[2:]
@@ -41,7 +45,9 @@ def wait(text, seconds=60):
 
 
 for step in steps:
-    if isinstance(step, dict):
+    if isinstance(step, dict) and "size" in step:
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *step["size"], 0, 0))
+    elif isinstance(step, dict):
         wait(step["wait"])
     else:
         time.sleep(0.1)

@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 
 use crate::common::{Ran, SHAPES, ask, root, schema, sql};
 
+/// A pager that marks its lines; its user leaves it after 50 of them.
+const PAGER: &str = "sed -e s/^/paged:/ -e 50q";
+
 /// A session at a terminal; `None`: there is no Python to type.
 #[track_caller]
 fn typed(state: &Path, options: &[&str], steps: &Value) -> Option<String> {
@@ -22,7 +25,8 @@ fn typed(state: &Path, options: &[&str], steps: &Value) -> Option<String> {
     let mut command = Command::new("python3");
     command.arg(script).arg(steps.to_string()).arg(env!("CARGO_BIN_EXE_binlogz-sql")).args(options);
     command.arg("--schema").arg(schema()).args(&SHAPES.plain);
-    let output = command.env("XDG_STATE_HOME", state).env("TMPDIR", state).output().unwrap();
+    command.env("XDG_STATE_HOME", state).env("TMPDIR", state).env("BINLOGZ_PAGER", PAGER);
+    let output = command.output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{out}\n{}", String::from_utf8_lossy(&output.stderr));
     Some(out)
@@ -74,6 +78,42 @@ fn a_prompt_does_without_a_history() {
     fs::write(folder.path().join("binlogz"), "a file where the folder would be").unwrap();
     let Some(out) = typed(folder.path(), &["--param", "n=41", "--quiet"], &steps) else { return };
     assert!(out.ends_with("exit 0\n") && !out.contains("asking the logs"), "{out}");
+}
+
+#[test]
+fn a_prompt_has_the_manners_of_other_prompts() {
+    let state = tempfile::tempdir().unwrap();
+    let prompt = json!({"wait": "binlogz> "});
+    let caret = |column: usize| json!({ "wait": format!("\n{}^\n", " ".repeat(column)) });
+    let steps = json!([
+        {"size": [24, 80]}, prompt, ".timer on\n", {"wait": "Timing is on."}, prompt, ".mode csv\n", {"wait": "Format: csv"}, prompt,
+        // As in the mysql client, for this statement alone.
+        "SELECT 1 AS a; SELECT 2 AS b, 'c' AS long\\G\n", {"wait": "\na\n1\n"}, {"wait": "\nrow 1\n  b     2\n  long  c\n(1 row)\n"},
+        {"wait": "Time: "}, prompt, ".timer off\n", {"wait": "Timing is off."}, prompt,
+        ".mode line\n", {"wait": "Format: line"}, prompt, "SELECT 7 AS seven;\n", {"wait": "\nrow 1\n  seven  7\n"}, prompt,
+        ".mode tabs\n", {"wait": "Format: tsv"}, prompt, ".mode box\n", {"wait": "expected table, line, csv, tsv or json"}, prompt,
+        ".mode table\n", prompt, ".tables\n", {"wait": "salaries"}, prompt,
+        // What is wrong, and where.
+        "SELECT 1\nFORM x y;\n", {"wait": "binlogz-sql: "}, {"wait": "\nLINE 2: FORM x y;"}, caret(13), prompt,
+        "SELECT count(*), nothing FROM transactions;\n", {"wait": "\nLINE 1: "}, caret(25), prompt,
+        "SELECT 1 FROM nowhere;\n", {"wait": "there is no table"}, {"wait": "\nLINE 1: "}, caret(22), prompt,
+        // A statement of several lines comes back as a whole.
+        "SELECT 40 +\n2 AS answer;\n", {"wait": "    42\n(1 row)"}, prompt, "\u{1b}[A\n", {"wait": "    42\n(1 row)"}, prompt,
+        // Longer than the screen; longer than its user cares for; not.
+        "SELECT value FROM generate_series(1, 30);\n", {"wait": "\npaged:   30\npaged:(30 rows)\n"}, prompt,
+        "SELECT value FROM generate_series(1, 3000000);\n", {"wait": "\npaged:   48\n"}, prompt,
+        "SELECT value FROM generate_series(1, 9);\n", {"wait": "\n    9\n(9 rows)\n"}, prompt,
+        ".pager off\n", {"wait": "The pager is off."}, prompt,
+        "SELECT value FROM generate_series(1, 31);\n", {"wait": "\n   31\n(31 rows)\n"}, prompt, ".quit\n"
+    ]);
+    // Progress of a busy machine would stand between lines.
+    let Some(out) = typed(state.path(), &["--quiet"], &steps) else { return };
+    assert!(out.ends_with("exit 0\n") && !out.contains("the reader of the output"), "{out}");
+    // The next session has it too, as one statement.
+    let up = "\u{1b}[A".repeat(7);
+    let again =
+        json!([prompt, up, {"wait": "AS answer;"}, "\n", {"wait": "    42\n(1 row)"}, prompt, "quit\n"]);
+    assert!(typed(state.path(), &["--quiet"], &again).unwrap().ends_with("exit 0\n"));
 }
 
 #[test]
