@@ -17,7 +17,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 use super::PastError;
 use super::dump::{DumpPlace, DumpedTable, literal, number};
 use super::indirect::{IndirectStatements, IsolatedTables};
-use super::touched::TableMoment;
+use super::moment::TableMoment;
 use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;

@@ -139,7 +139,7 @@ impl LoggedStatements {
                 &format!("a statement changed the table, which can't be taken back: what {shown} was before isn't known"),
             )),
             NoTableWay::NotTold => {
-                PastError::Refused(format!("{shown} is not on the server, or this account may not see it"))
+                PastError::Absent(format!("{shown} is not on the server, or this account may not see it"))
             }
         }
     }

@@ -8,9 +8,11 @@
 //! With a dump instead of the live table we go forward: then the last change of a key before the moment decides (`dump`,
 //! `forward`).
 //!
+//! * `moment` divides the transactions of the logs, `heads` tells which logs may have some after it;
 //! * `touched` reads the changes;
 //! * `indirect` judges statements that name other tables, `routes` asks the server what leads from one table to another;
 //! * `logged_statements` follows a table through DDL after the moment, `create` writes its CREATE TABLE of then;
+//! * `restore` does all of it, in its order, for callers that read the logs;
 //! * `session` asks the server as a whole, `live` for a table, and joins both there, in tables of the session;
 //! * `write` writes rows as text, `write_log` as a binary log, whose table maps say what `server_columns` asks.
 //!
@@ -23,9 +25,12 @@
 mod create;
 mod dump;
 mod forward;
+mod heads;
 mod indirect;
 mod live;
 mod logged_statements;
+mod moment;
+mod restore;
 mod routes;
 mod server_columns;
 mod session;
@@ -40,14 +45,17 @@ use binlogz_source::Error as ServerError;
 
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
+pub use heads::{HeadError, LOG_BEGIN, LogHead, from_last_head, server_logs};
 pub use live::LiveTable;
 pub use logged_statements::LoggedStatements;
+pub use moment::{PastMoment, TableMoment};
+pub use restore::{CascadeDoubts, RestoreSteps, RestoredTables, restore};
 pub use routes::{CascadingParent, TableRoutes};
 pub use session::PastSession;
-pub use touched::{TableMoment, TouchedKeys, TouchedOutcome};
+pub use touched::{TouchedKeys, TouchedOutcome};
 pub use touched_rows::TouchedRows;
 pub use write::PastFormat;
-pub use write_log::EmptyTables;
+pub use write_log::{EmptyTables, TableColumnsNow};
 
 /// Why there is no table as it was.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +71,9 @@ pub enum PastError {
     /// The table as it was can't be worked out from this table, its changes or these logs.
     #[error("{0}")]
     Refused(String),
+    /// There is no such table, or the account may not see it.
+    #[error("{0}")]
+    Absent(String),
     /// The table as it was can't be worked out from this dump.
     #[error("{0}")]
     Dump(String),

@@ -149,6 +149,26 @@ impl PastSession {
         Ok(tables)
     }
 
+    /// The base tables of all databases but the system's, sorted.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub fn all_tables(&mut self) -> Result<Vec<(String, String)>, PastError> {
+        let rows = self.rows(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('mysql', \
+             'sys', 'performance_schema', 'information_schema')",
+        )?;
+        let mut tables: Vec<_> = rows.iter().map(|row| (column(row, 0), column(row, 1))).collect();
+        tables.sort();
+        Ok(tables)
+    }
+
+    /// Whether an error says that the session has ended: nothing more can be asked.
+    pub(super) fn is_gone(&mut self, error: &PastError) -> bool {
+        matches!(error, PastError::Server { .. }) && self.text("SELECT 1").is_err()
+    }
+
     /// Refuses a name under which there is a table.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use super::PastError;
 use super::indirect::IndirectStatements;
 use super::live::LiveTable;
 use super::logged_statements::{LoggedStatements, place_of};
+use super::moment::{MomentPhase, PastMoment};
 use super::routes::{CascadingParent, ReferencedColumn, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
@@ -38,16 +39,6 @@ use crate::table::{Structure, WrittenTable, lacks};
 const ROWS_MEMORY: usize = 16 << 20;
 /// Memory for all keys; the rest goes to a temporary file.
 const KEYS_MEMORY: usize = 8 << 20;
-
-/// When the table is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableMoment {
-    /// After this transaction, before the next one in the log.
-    After(Gtid),
-    /// Before the first transaction, in the log's order, that was committed at this time or later, in microseconds since
-    /// 1970.
-    Before(i64),
-}
 
 /// The keys in the making, of one table or several. Read all logs, in their order.
 pub struct TouchedKeys<'o> {
@@ -79,10 +70,10 @@ impl<'o> TouchedKeys<'o> {
     pub fn new(
         tables: &'o [LiveTable],
         routes: &TableRoutes,
-        moment: TableMoment,
+        moment: impl Into<PastMoment>,
         passes_statements: bool,
     ) -> Self {
-        let mut listener = FirstTouches::new(moment);
+        let mut listener = FirstTouches::new(moment.into());
         let memory = (SpoolMemory::new(KEYS_MEMORY), SpoolMemory::new(ROWS_MEMORY));
         let mut selection = RowSelection::default();
         let mut concerned = ConcernedTables::default();
@@ -118,12 +109,12 @@ impl<'o> TouchedKeys<'o> {
     }
 
     /// Looks at statements alone, since one of the tables isn't there now.
-    pub fn of_statements(moment: TableMoment) -> Self {
+    pub fn of_statements(moment: impl Into<PastMoment>) -> Self {
         let mut keys = TouchedKeys {
             selection: RowSelection::default(),
             tables: Vec::new(),
             concerned: ConcernedTables::default(),
-            follower: Follower::new(FirstTouches::new(moment)),
+            follower: Follower::new(FirstTouches::new(moment.into())),
         };
         // Without any it has all tables.
         keys.selection.tables.push((String::new(), String::new()));
@@ -200,11 +191,8 @@ impl<'o> TouchedKeys<'o> {
     pub fn finish(mut self, needed: &GtidSet) -> Result<TouchedOutcome, PastError> {
         self.follower.finish().map_err(PastError::Temporary)?;
         let mut touches = self.follower.listener;
-        if let (TableMoment::After(gtid), MomentPhase::Before) = (touches.moment, touches.now) {
-            return Err(PastError::Unmet(match touches.held.contains(&gtid) {
-                true => format!("--at {gtid}: this transaction stands before the logs"),
-                false => format!("--at {gtid}: this transaction is not in the logs"),
-            }));
+        if let Some(line) = touches.moment.unmet(&touches.held, touches.now) {
+            return Err(PastError::Unmet(line));
         }
         if !touches.is_altered {
             touches.refusal()?;
@@ -239,18 +227,9 @@ impl<'o> TouchedKeys<'o> {
     }
 }
 
-/// Where the log is, against the moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum MomentPhase {
-    Before,
-    /// In the last transaction before it.
-    AtLast,
-    After,
-}
-
 /// For each key of each table that was changed after the moment, the row before its first change.
 struct FirstTouches {
-    moment: TableMoment,
+    moment: PastMoment,
     now: MomentPhase,
     /// All transactions before the end of the logs.
     held: GtidSet,
@@ -343,7 +322,7 @@ impl TableTouches {
 }
 
 impl FirstTouches {
-    fn new(moment: TableMoment) -> Self {
+    fn new(moment: PastMoment) -> Self {
         FirstTouches {
             moment,
             now: MomentPhase::Before,
@@ -403,22 +382,21 @@ impl ChoiceListener for FirstTouches {
     }
 
     fn follows(&mut self, previous: &GtidSet) {
+        if self.now == MomentPhase::Before
+            && let Some(line) = self.moment.begun_too_late(previous)
+        {
+            self.refused.get_or_insert(line);
+        }
         self.held.union(previous);
     }
 
     fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
         gtid.into_iter().for_each(|gtid| self.held.add(*gtid));
         self.tables.iter_mut().for_each(|table| table.has_rows = false);
-        self.now = match (self.now, self.moment) {
-            (MomentPhase::AtLast | MomentPhase::After, _) => MomentPhase::After,
-            (MomentPhase::Before, TableMoment::After(last)) if gtid == Some(&last) => MomentPhase::AtLast,
-            (MomentPhase::Before, TableMoment::Before(end))
-                if i64::try_from(time).unwrap_or(i64::MAX) >= end =>
-            {
-                MomentPhase::After
-            }
-            (MomentPhase::Before, _) => MomentPhase::Before,
-        };
+        match self.moment.phase(self.now, gtid, time) {
+            Ok(phase) => self.now = phase,
+            Err(line) => drop(self.refused.get_or_insert(line)),
+        }
     }
 
     fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {

@@ -20,6 +20,7 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsFlags;
 use binlogz_binlog::row::json::JsonDocument;
 use binlogz_binlog::row::{CellContent, ColumnKind, TableSchema};
+use binlogz_schema::SchemaFile;
 
 use super::PastError;
 use super::live::LiveTable;
@@ -86,6 +87,53 @@ impl LiveTable {
     }
 }
 
+/// A table as its server has it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableColumnsNow {
+    /// Its database.
+    pub database: String,
+    /// Its name.
+    pub table: String,
+    /// The columns that have values of their own, so not the generated ones, in their order; empty: the account may not see them, or one of
+    /// them has a type that isn't known here.
+    pub stored: Vec<String>,
+}
+
+impl PastSession {
+    /// Writes a binary log that has the maps of all tables that the account sees, and no rows: it tells their columns.
+    ///
+    /// # Errors
+    ///
+    /// The server, or the output.
+    pub fn write_maps(&mut self, out: &mut dyn Write) -> Result<Vec<TableColumnsNow>, PastError> {
+        let mut writer = LogWriter::new(out).map_err(PastError::Output)?;
+        let mut told = Vec::new();
+        for (number, (database, table)) in self.all_tables()?.into_iter().enumerate() {
+            let stored = match RowEncoder::of_now(self, (&database, &table)) {
+                Ok(encoder) => {
+                    let mut rows = RowEvents {
+                        writer: &mut writer,
+                        encoder: &encoder,
+                        number,
+                        time: 0,
+                        size: 0,
+                        count: 0,
+                    };
+                    rows.map_alone()?;
+                    rows.end()?;
+                    let stored = encoder.columns.iter().filter(|column| !column.is_generated);
+                    stored.map(|column| column.name.clone()).collect()
+                }
+                Err(error) if self.is_gone(&error) => return Err(error),
+                // Asking for the table says why.
+                Err(_) => Vec::new(),
+            };
+            told.push(TableColumnsNow { database, table, stored });
+        }
+        Ok(told)
+    }
+}
+
 /// Makes images of a table's rows.
 struct RowEncoder {
     /// For messages.
@@ -135,6 +183,26 @@ impl RowEncoder {
             Vec::new()
         };
         let map = map_of(asked, &then, &key)?;
+        let schema = schema_of_kept(&map).map_err(|error| PastError::Refused(format!("{shown}: {error}")))?;
+        Ok(RowEncoder { table: shown, columns, schema, map })
+    }
+
+    /// The encoder of a table as it is now, of which only the map is wanted.
+    fn of_now(session: &mut PastSession, names: (&str, &str)) -> Result<Self, PastError> {
+        let shown = format!("{}.{}", names.0, names.1);
+        let place = format!("{}.{}", quoted(names.0), quoted(names.1));
+        let create = session.field(&format!("SHOW CREATE TABLE {place}"), 1)?;
+        let schema = SchemaFile::parse(&format!("USE {};\n{create};\n", quoted(names.0)))
+            .map_err(|error| PastError::Refused(format!("{shown}: {error}")))?;
+        let told = schema.columns_of(names.0, names.1).unwrap_or_default();
+        let (now, _) = columns_of(session, names, told)?;
+        let columns = now.iter().map(|column| EncodedColumn {
+            name: column.name.clone(),
+            is_generated: column.is_generated(),
+            is_text: column.is_text(),
+        });
+        let columns = columns.collect();
+        let map = map_of(names, &now, &[])?;
         let schema = schema_of_kept(&map).map_err(|error| PastError::Refused(format!("{shown}: {error}")))?;
         Ok(RowEncoder { table: shown, columns, schema, map })
     }

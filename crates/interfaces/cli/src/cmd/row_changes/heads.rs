@@ -2,93 +2,37 @@
 //! and archives that the user names, or a server's own.
 
 use std::fmt::Display;
-use std::io::{BufReader, Read};
 
-use binlogz_binlog::event::PreviousGtidsEvent;
-use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{EventReader, EventType};
 use binlogz_encryption::Keyring;
 use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, NotInSequence, check_sequence};
-use binlogz_row_changes::{ServerLogs, TableMoment};
-use binlogz_source::{AnswerFields, ConnectOptions, Connection};
+use binlogz_row_changes::{HeadError, ServerLogs, TableMoment, from_last_head, server_logs};
+use binlogz_source::ConnectOptions;
+
+pub(super) use binlogz_row_changes::{LOG_BEGIN, LogHead};
 
 use crate::failure::{CommandFailure, Result, warn};
 use crate::log_path::LogPath;
 use binlogz_archive::input as archived;
 
-/// Where a log of a server begins: after the magic.
-pub(super) const LOG_BEGIN: u64 = 4;
-
-/// The facts in the first events of a log.
-pub(super) struct LogHead {
-    /// When its server began it, in seconds since 1970.
-    pub(super) created: u32,
-    /// All transactions before it.
-    previous: GtidSet,
+/// The head of a log that the user names.
+fn head_of(log: &LogPath, keyring: Option<&Keyring>) -> Result<LogHead> {
+    head_of_input(log.open(keyring)?, log)
 }
 
-impl LogHead {
-    /// Whether the moment comes after the log's begin.
-    pub(super) fn is_before(&self, moment: TableMoment) -> bool {
-        match moment {
-            TableMoment::After(gtid) => !self.previous.contains(&gtid),
-            // A transaction of the second in which it was created may be in the log before it.
-            TableMoment::Before(end) => (i64::from(self.created) + 1) * 1_000_000 <= end,
-        }
-    }
-
-    /// Whether one of these transactions came before it.
-    pub(super) fn follows_any(&self, gtids: &GtidSet) -> bool {
-        !self.previous.is_disjoint(gtids)
-    }
-
-    /// Whether all that came before it is among these transactions.
-    pub(super) fn follows_only(&self, gtids: &GtidSet) -> bool {
-        self.previous.is_subset(gtids)
-    }
-
-    /// Whether nothing came before it.
-    pub(super) fn is_first(&self) -> bool {
-        self.previous.is_empty()
-    }
-
-    fn read(bytes: impl Read, name: &str) -> Result<LogHead> {
-        let mut events = EventReader::new(BufReader::new(bytes));
-        let bad = |error: binlogz_binlog::Error| match error.offset() {
-            Some(_) => CommandFailure::Line(format!("{name} {error}")),
-            None => CommandFailure::of(&name, error),
-        };
-        let mut head = LogHead { created: 0, previous: GtidSet::new() };
-        // A format description, then what came before; other events before any transaction tell nothing.
-        while let Some((_, frame)) = events.next_event().map_err(bad)? {
-            match frame.header().event_type {
-                EventType::FORMAT_DESCRIPTION => head.created = frame.header().timestamp,
-                EventType::PREVIOUS_GTIDS => {
-                    head.previous = PreviousGtidsEvent::decode_frame(&frame).map_err(bad)?.gtid_set;
-                    break;
-                }
-                _ => break,
-            }
-        }
-        Ok(head)
-    }
-
-    fn of(log: &LogPath, keyring: Option<&Keyring>) -> Result<LogHead> {
-        LogHead::of_input(log.open(keyring)?, log)
-    }
-
-    /// The head of an opened log with this name.
-    pub(super) fn of_input(input: Input, log: &dyn Display) -> Result<LogHead> {
-        let name = log.to_string();
-        match input {
-            Input::Places(places) | Input::Seek { places, .. } => LogHead::read(InOrder::new(places), &name),
-            Input::Stream(stream) | Input::Sparse { stream, .. } => LogHead::read(stream, &name),
-            _ => Err(CommandFailure::of(
+/// The head of an opened log with this name.
+pub(super) fn head_of_input(input: Input, log: &dyn Display) -> Result<LogHead> {
+    let name = log.to_string();
+    let head = match input {
+        Input::Places(places) | Input::Seek { places, .. } => LogHead::read(InOrder::new(places), &name),
+        Input::Stream(stream) | Input::Sparse { stream, .. } => LogHead::read(stream, &name),
+        _ => {
+            return Err(CommandFailure::of(
                 log,
                 "is a pipe, expected a file or an archive: its begin is read twice",
-            )),
+            ));
         }
-    }
+    };
+    head.map_err(|error| CommandFailure::Line(error.to_string()))
 }
 
 /// Checks that each of several logs continues the one before it, before anything of them is taken.
@@ -164,7 +108,7 @@ pub(super) fn from_moment(
 ) -> Result<Option<LogHead>> {
     let mut first = None;
     for (place, log) in logs.iter().enumerate().rev() {
-        let head = LogHead::of(log, keyring)?;
+        let head = head_of(log, keyring)?;
         let is_before = head.is_before(moment);
         first = Some((place, head));
         if is_before {
@@ -190,39 +134,19 @@ pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result
 
 /// A server's logs with their sizes, in order.
 pub(in crate::cmd) fn list(connect: &ConnectOptions) -> Result<Vec<(String, u64)>> {
-    const STATEMENT: &str = "SHOW BINARY LOGS";
-    let server = connect.server();
-    let rows = Connection::open(connect).and_then(|mut connection| connection.query(STATEMENT));
-    // Their errors name the server themselves.
-    let trouble = |error: binlogz_source::Error| CommandFailure::Line(error.to_string());
-    let rows = rows.map_err(|error| CommandFailure::of_server(&server.to_string(), error))?;
-    let log = |row| {
-        let row = AnswerFields::first_of(&server, STATEMENT, vec![row])?;
-        Ok((row.text(0)?.to_owned(), row.parsed(1, "a size in bytes")?))
-    };
-    rows.into_iter().map(log).collect::<binlogz_source::Result<_>>().map_err(trouble)
+    let failed = |error| CommandFailure::of_server(&connect.server(), error);
+    server_logs(connect).map_err(failed)
 }
 
 /// Reads the heads of a server's logs, from the last one back to the first for which `may_be_first` is true. Returns that
 /// log and those after it, and its head. If it is true for none, all logs are returned.
 pub(super) fn from_last(
-    mut names: Vec<String>,
+    names: Vec<String>,
     connect: &ConnectOptions,
     may_be_first: &dyn Fn(&LogHead) -> bool,
 ) -> Result<Option<(Vec<String>, LogHead)>> {
-    let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
-    let mut first = None;
-    for (place, name) in names.iter().enumerate().rev() {
-        let logs = ServerLogs::open(connect, name, LOG_BEGIN).map_err(trouble)?;
-        let Some((_, bytes)) = logs.next_log().map_err(trouble)? else { continue };
-        let head = LogHead::read(bytes, name)?;
-        let is_first = may_be_first(&head);
-        first = Some((place, head));
-        if is_first {
-            break;
-        }
-    }
-    let Some((place, head)) = first else { return Ok(None) };
-    names.drain(..place);
-    Ok(Some((names, head)))
+    from_last_head(names, connect, may_be_first).map_err(|error| match error {
+        HeadError::Log(line) => CommandFailure::Line(line),
+        HeadError::Server(error) => CommandFailure::of_server(&connect.server(), error),
+    })
 }

@@ -246,7 +246,7 @@ impl RecoverLog {
         if self.is_pipe() {
             return Ok(None);
         }
-        Ok(Some(LogHead::of_input(self.open(keyring)?, self)?.created))
+        Ok(Some(heads::head_of_input(self.open(keyring)?, self)?.created))
     }
 
     /// Whether it can be read only once.

@@ -9,7 +9,6 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use binlogz_binlog::gtid::Gtid;
@@ -17,8 +16,8 @@ use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_row_changes::{
-    EmptyTables, LiveTable, LoggedStatements, PastError, PastFormat, PastSession, TableMoment, TableRoutes,
-    TouchedKeys, TouchedOutcome,
+    CascadeDoubts, EmptyTables, LiveTable, LoggedStatements, PastError, PastFormat, PastMoment, PastSession,
+    RestoreSteps, RestoredTables, TableMoment, TouchedKeys, restore,
 };
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
@@ -97,9 +96,6 @@ pub(crate) struct TableAt {
     #[arg(value_name = "DB.TABLE|FILE")]
     files: Vec<LogPath>,
 }
-
-/// How often tables may change while the logs are read.
-const ATTEMPTS: usize = 5;
 
 const EXAMPLES: &str = "Examples:
   binlogz table-at shop.orders --at '2026-11-22 23:10' --server db1:3306 | mysql scratch
@@ -249,87 +245,23 @@ impl TableAt {
         }
     }
 
-    /// Statements that changed tables after the moment are only known when the logs were read: then they are read again.
+    /// Works out the tables, then writes them.
     fn restore(
         &self,
         connect: &ConnectOptions,
         (asked, target): (&AskedTables, &PastTarget),
     ) -> Result<Exit, Trouble> {
-        let mut logged = None;
-        for _ in 0..ATTEMPTS {
-            match self.attempt(connect, (asked, target), logged.take())? {
-                Attempt::Done(exit) => return Ok(exit),
-                Attempt::Altered(statements) => logged = Some(statements),
-            }
-        }
-        let line = format!("statements change {} faster than the logs can be read: try again", asked.shown());
-        Err(Trouble::Past(PastError::Refused(line)))
-    }
-
-    /// Goes through the logs once, with the statements in them if they are known.
-    fn attempt(
-        &self,
-        connect: &ConnectOptions,
-        (asked, target): (&AskedTables, &PastTarget),
-        logged: Option<Box<LoggedStatements>>,
-    ) -> Result<Attempt, Trouble> {
-        let mut session = PastSession::open(connect)?;
-        let opened = match open_all(&mut session, asked, logged.as_deref()) {
-            // Perhaps a table has another name now, or came into its database later.
-            Err(PastError::Refused(_)) if logged.is_none() && asked.has_databases() => None,
-            opened => opened?,
-        };
-        let Some((names, mut live)) = opened else { return self.look_for_statements(connect, &mut session) };
-        let targets = target.of_tables(&names, &self.files, self.force)?;
-        if let Some(mut logged) = logged {
-            LiveTable::settle(&live, &mut session, &mut logged)?;
-            let logged: Arc<LoggedStatements> = Arc::from(logged);
-            for (table, (database, name)) in live.iter_mut().zip(&names) {
-                table.follow(&logged, (database, name))?;
-            }
-        }
-        live.iter().try_for_each(|table| table.make_temporary(&mut session))?;
-        match &self.into {
-            Some(into) => copy(&mut session, &live, into)?,
-            None => {
-                session.hold()?;
-                live.iter().try_for_each(|table| table.keep_columns(&mut session))?;
-            }
-        }
-        // Asked first: a trigger or a foreign key dropped after this is in the logs that are needed.
-        let routes = TableRoutes::of(&mut session)?;
-        let needed = session.executed(!self.files.is_empty())?;
-        let mut keys = TouchedKeys::new(&live, &routes, self.at.moment, self.over_statements);
-        let mut exit = self.read_logs(connect, &mut keys)?;
-        let passed = keys.passed_statements();
-        let hidden = keys.hidden_parents();
-        let doubtful = keys.doubtful_keys();
-        let cascades = keys.unlogged_cascades();
-        let (touched, met) = match keys.finish(&needed)? {
-            TouchedOutcome::Rows(touched, met) => (touched, met),
-            TouchedOutcome::Altered(logged) => return Ok(Attempt::Altered(logged)),
-        };
-        // A database may have had others.
-        if asked.at_moment(&mut session, Some(&met))? != names {
-            return Ok(Attempt::Altered(met));
-        }
-        for table in &live {
-            if !table.is_unchanged(&mut session)? {
-                let line = "was changed by a statement while it was read: try again";
-                return Err(CommandFailure::of(&shown(table), line).into());
-            }
-        }
-        exit = exit.max(passed_over(passed));
-        let logs_cascades = session.logs_cascades()?;
-        for (((table, hidden), doubtful), first) in live.iter().zip(hidden).zip(doubtful).zip(cascades) {
-            let unknown = if logs_cascades { (None, None) } else { (hidden, doubtful) };
-            exit = exit.max(warn_of_cascades(table, unknown, first));
+        let mut steps =
+            TableAtSteps { args: self, connect, asked, target, targets: Vec::new(), exit: Exit::Done };
+        let RestoredTables { mut session, tables: live, touched, doubts, passed_statements } =
+            restore(connect, (&PastMoment::from(self.at.moment), self.over_statements), &mut steps)?;
+        let TableAtSteps { targets, mut exit, .. } = steps;
+        exit = exit.max(passed_over(passed_statements));
+        for (table, doubts) in live.iter().zip(&doubts) {
+            exit = exit.max(warn_of_cascades(table, doubts));
             if let Some(what) = table.unlike_then() {
                 warn(&format!("{} {what}", shown(table)));
             }
-        }
-        for (table, touched) in live.iter().zip(&touched) {
-            table.take_back(&mut session, touched)?;
         }
         match &self.into {
             Some(into) => {
@@ -348,21 +280,7 @@ impl TableAt {
             }
             None => self.write(connect, &mut session, (asked, &live), &targets)?,
         }
-        Ok(Attempt::Done(exit))
-    }
-
-    /// Goes through the logs for their statements alone.
-    fn look_for_statements(
-        &self,
-        connect: &ConnectOptions,
-        session: &mut PastSession,
-    ) -> Result<Attempt, Trouble> {
-        let needed = session.executed(!self.files.is_empty())?;
-        let mut keys = TouchedKeys::of_statements(self.at.moment);
-        self.read_logs(connect, &mut keys)?;
-        match keys.finish(&needed)? {
-            TouchedOutcome::Altered(logged) | TouchedOutcome::Rows(_, logged) => Ok(Attempt::Altered(logged)),
-        }
+        Ok(exit)
     }
 
     fn write(
@@ -493,35 +411,60 @@ impl TableAt {
     }
 }
 
-/// The names of the moment, and their tables.
-type OpenedTables = (Vec<(String, String)>, Vec<LiveTable>);
+/// What `table-at` does while tables are worked out.
+struct TableAtSteps<'r> {
+    args: &'r TableAt,
+    connect: &'r ConnectOptions,
+    asked: &'r AskedTables,
+    target: &'r PastTarget,
+    /// Where the text of each table goes.
+    targets: Vec<OutputTarget>,
+    exit: Exit,
+}
 
-/// Opens the tables of the moment; `None`: one isn't there, and no statements are known that may tell why.
-fn open_all(
-    session: &mut PastSession,
-    asked: &AskedTables,
-    logged: Option<&LoggedStatements>,
-) -> Result<Option<OpenedTables>, PastError> {
-    let names = asked.at_moment(session, logged)?;
-    let mut live = Vec::new();
-    for (number, name) in names.iter().enumerate() {
-        let since = logged.map(|logged| logged.names((&name.0, &name.1))).transpose()?;
-        let now = since.as_ref().and_then(|names| names.last()).unwrap_or(name);
-        match LiveTable::open(session, (&now.0, &now.1), number)? {
-            Some(table) => live.push(table),
-            None if logged.is_none() => return Ok(None),
+impl RestoreSteps for TableAtSteps<'_> {
+    type Failure = Trouble;
+
+    fn names(
+        &self,
+        session: &mut PastSession,
+        logged: Option<&LoggedStatements>,
+    ) -> Result<Vec<(String, String)>, PastError> {
+        self.asked.at_moment(session, logged)
+    }
+
+    fn may_have_others(&self) -> bool {
+        self.asked.has_databases()
+    }
+
+    fn likely(&self, missing: &str, there: Vec<String>) -> Option<String> {
+        likely(missing, there.into_iter())
+    }
+
+    fn begin(&mut self, session: &mut PastSession, live: &[LiveTable]) -> Result<(), Trouble> {
+        let names: Vec<_> = live.iter().map(LiveTable::asked).collect();
+        let names: Vec<_> =
+            names.iter().map(|(database, name)| ((*database).to_owned(), (*name).to_owned())).collect();
+        self.targets = self.target.of_tables(&names, &self.args.files, self.args.force)?;
+        match &self.args.into {
+            Some(into) => copy(session, live, into)?,
             None => {
-                let (database, name) = now;
-                let line = format!("{database}.{name} is not on the server, or this account may not see it");
-                let there = session.tables(database)?.into_iter().map(|table| format!("{database}.{table}"));
-                let likely = likely(&format!("{database}.{name}"), there);
-                return Err(PastError::Refused(
-                    likely.map_or(line.clone(), |likely| format!("{line}; {likely}")),
-                ));
+                session.hold()?;
+                live.iter().try_for_each(|table| table.keep_columns(session))?;
             }
         }
+        Ok(())
     }
-    Ok(Some((names, live)))
+
+    fn needs_gtids(&self) -> bool {
+        !self.args.files.is_empty()
+    }
+
+    fn read(&mut self, keys: &mut TouchedKeys<'_>) -> Result<(), Trouble> {
+        // Of several passes, the last one counts.
+        self.exit = self.args.read_logs(self.connect, keys)?;
+        Ok(())
+    }
 }
 
 /// Copies the tables as they are now.
@@ -555,32 +498,10 @@ fn shown(table: &LiveTable) -> String {
 }
 
 /// Names what foreign keys may have changed below the log.
-fn warn_of_cascades(
-    table: &LiveTable,
-    (hidden, doubtful): (Option<String>, Option<String>),
-    first: Option<String>,
-) -> Exit {
+fn warn_of_cascades(table: &LiveTable, doubts: &CascadeDoubts) -> Exit {
     let mut exit = Exit::Done;
-    let shown = shown(table);
-    if let Some(parent) = hidden {
-        warn(&format!(
-            "{shown}: a foreign key refers to {parent}, which the account may not see: whether rows of the table were changed below \
-             the log through it isn't known"
-        ));
-        exit = Exit::Negative;
-    }
-    if let Some(doubtful) = doubtful {
-        warn(&format!(
-            "{shown}: this statement after the moment changed foreign keys that led to the table, or a table that they refer to: whether rows of the \
-             table were changed below the log before it isn't known: {doubtful}"
-        ));
-        exit = Exit::Negative;
-    }
-    if let Some(first) = first {
-        warn(&format!(
-            "{shown}: rows that foreign keys changed below the log are as they are now; since the moment, a change may have been \
-             carried on like that first by {first}"
-        ));
+    for line in doubts.lines() {
+        warn(&format!("{}: {line}", shown(table)));
         exit = Exit::Negative;
     }
     exit
@@ -596,13 +517,6 @@ fn passed_over(statements: u64) -> Exit {
         counted(statements, "statements")
     ));
     Exit::Negative
-}
-
-/// How an attempt ended.
-enum Attempt {
-    Done(Exit),
-    /// By these statements the tables are other ones than it took them for.
-    Altered(Box<LoggedStatements>),
 }
 
 /// The reason for its end.

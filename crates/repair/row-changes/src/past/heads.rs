@@ -1,0 +1,137 @@
+//! The first events of logs: they tell which logs may have changes after a moment, or certain transactions.
+
+use std::io::{BufReader, Read};
+
+use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{EventReader, EventType};
+use binlogz_source::{AnswerFields, ConnectOptions, Connection, Error as ServerError};
+
+use super::moment::{PastMoment, TableMoment};
+use crate::apply::ServerLogs;
+
+/// Where a log of a server begins: after the magic.
+pub const LOG_BEGIN: u64 = 4;
+
+/// Why the first events of a log can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadError {
+    /// The log's bytes; the line names it.
+    #[error("{0}")]
+    Log(String),
+    /// The server that has it.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+}
+
+/// The facts in the first events of a log.
+#[derive(Debug, Clone)]
+pub struct LogHead {
+    /// When its server began it, in seconds since 1970.
+    pub created: u32,
+    /// All transactions before it.
+    pub previous: GtidSet,
+}
+
+impl LogHead {
+    /// Whether the moment comes after the log's begin.
+    pub fn is_before(&self, moment: TableMoment) -> bool {
+        match moment {
+            TableMoment::After(gtid) => !self.previous.contains(&gtid),
+            // A transaction of the second in which it was created may be in the log before it.
+            TableMoment::Before(end) => (i64::from(self.created) + 1) * 1_000_000 <= end,
+        }
+    }
+
+    /// Whether a moment of either kind comes after the log's begin.
+    pub fn comes_before(&self, moment: &PastMoment) -> bool {
+        match moment {
+            PastMoment::InLog(moment) => self.is_before(*moment),
+            PastMoment::Executed(set) => self.follows_only(set),
+        }
+    }
+
+    /// Whether one of these transactions came before it.
+    pub fn follows_any(&self, gtids: &GtidSet) -> bool {
+        !self.previous.is_disjoint(gtids)
+    }
+
+    /// Whether all that came before it is among these transactions.
+    pub fn follows_only(&self, gtids: &GtidSet) -> bool {
+        self.previous.is_subset(gtids)
+    }
+
+    /// Whether nothing came before it.
+    pub fn is_first(&self) -> bool {
+        self.previous.is_empty()
+    }
+
+    /// Reads the first events of the log that is called `name`.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read.
+    pub fn read(bytes: impl Read, name: &str) -> Result<LogHead, HeadError> {
+        let mut events = EventReader::new(BufReader::new(bytes));
+        let bad = |error: binlogz_binlog::Error| match error.offset() {
+            Some(_) => HeadError::Log(format!("{name} {error}")),
+            None => HeadError::Log(format!("{name}: {error}")),
+        };
+        let mut head = LogHead { created: 0, previous: GtidSet::new() };
+        // A format description, then what came before; other events before any transaction tell nothing.
+        while let Some((_, frame)) = events.next_event().map_err(bad)? {
+            match frame.header().event_type {
+                EventType::FORMAT_DESCRIPTION => head.created = frame.header().timestamp,
+                EventType::PREVIOUS_GTIDS => {
+                    head.previous = PreviousGtidsEvent::decode_frame(&frame).map_err(bad)?.gtid_set;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        Ok(head)
+    }
+}
+
+/// A server's logs with their sizes in bytes, in order.
+///
+/// # Errors
+///
+/// A server that can't be asked.
+pub fn server_logs(connect: &ConnectOptions) -> Result<Vec<(String, u64)>, ServerError> {
+    const STATEMENT: &str = "SHOW BINARY LOGS";
+    let server = connect.server();
+    let rows = Connection::open(connect).and_then(|mut connection| connection.query(STATEMENT))?;
+    let log = |row| {
+        let row = AnswerFields::first_of(&server, STATEMENT, vec![row])?;
+        Ok((row.text(0)?.to_owned(), row.parsed(1, "a size in bytes")?))
+    };
+    rows.into_iter().map(log).collect()
+}
+
+/// Reads the heads of a server's logs, from the last one back to the first for which `may_be_first` is true. Returns that
+/// log and those after it, and its head. If it is true for none, all logs are returned.
+///
+/// # Errors
+///
+/// A log that can't be read.
+pub fn from_last_head(
+    mut names: Vec<String>,
+    connect: &ConnectOptions,
+    may_be_first: &dyn Fn(&LogHead) -> bool,
+) -> Result<Option<(Vec<String>, LogHead)>, HeadError> {
+    let mut first = None;
+    for (place, name) in names.iter().enumerate().rev() {
+        let logs = ServerLogs::open(connect, name, LOG_BEGIN)?;
+        let Some((_, bytes)) = logs.next_log()? else { continue };
+        let head = LogHead::read(bytes, name)?;
+        let is_first = may_be_first(&head);
+        first = Some((place, head));
+        if is_first {
+            break;
+        }
+    }
+    let Some((place, head)) = first else { return Ok(None) };
+    names.drain(..place);
+    Ok(Some((names, head)))
+}

@@ -1,0 +1,282 @@
+//! Tables as they were, worked out once: the live tables, the logs since the moment, and the server's session that joins both.
+//!
+//! ```text
+//! names of the moment → live tables → the caller reads the logs → touched keys, handed to the session → LiveTable::write …
+//!        ↑____________________ statements after the moment: once more ____________________|
+//! ```
+//!
+//! Statements that changed tables after the moment are only known when the logs were read: then they are read again.
+
+use std::sync::Arc;
+
+use binlogz_source::ConnectOptions;
+
+use super::PastError;
+use super::live::LiveTable;
+use super::logged_statements::LoggedStatements;
+use super::moment::PastMoment;
+use super::routes::TableRoutes;
+use super::session::PastSession;
+use super::touched::{TouchedKeys, TouchedOutcome};
+use super::touched_rows::TouchedRows;
+
+/// How often tables may change while the logs are read.
+const ATTEMPTS: usize = 5;
+
+/// A database and a table of it.
+type TableName = (String, String);
+
+/// What a caller has to do with the work: it says which tables, and reads the logs.
+pub trait RestoreSteps {
+    /// Why it ends.
+    type Failure: From<PastError>;
+
+    /// The tables, by the names that they had at the moment, as far as the statements that are known tell.
+    ///
+    /// # Errors
+    ///
+    /// Tables that can't be told.
+    fn names(
+        &self,
+        session: &mut PastSession,
+        logged: Option<&LoggedStatements>,
+    ) -> Result<Vec<TableName>, PastError>;
+
+    /// Whether the statements in the logs may tell other names.
+    fn may_have_others(&self) -> bool;
+
+    /// One of these tables that `missing` is likely to mean, as a part of a message.
+    fn likely(&self, missing: &str, there: Vec<String>) -> Option<String>;
+
+    /// The tables are known: what is to be done with the server before the logs are read. It has to hold the session's snapshot, or make
+    /// copies.
+    ///
+    /// # Errors
+    ///
+    /// Those of the caller.
+    fn begin(&mut self, session: &mut PastSession, live: &[LiveTable]) -> Result<(), Self::Failure>;
+
+    /// Whether GTIDs are to tell that the logs reach to what the server has now: they aren't the server's own alone.
+    fn needs_gtids(&self) -> bool;
+
+    /// Reads all logs that may have changes after the moment.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read.
+    fn read(&mut self, keys: &mut TouchedKeys<'_>) -> Result<(), Self::Failure>;
+}
+
+/// Tables as they were: the session has what the logs tell, and writes them.
+#[derive(Debug)]
+pub struct RestoredTables {
+    /// The session.
+    pub session: PastSession,
+    /// The tables.
+    pub tables: Vec<LiveTable>,
+    /// What was changed after the moment, of each table.
+    pub touched: Vec<TouchedRows>,
+    /// What isn't certain, of each table.
+    pub doubts: Vec<CascadeDoubts>,
+    /// How many statements were passed over that may have changed a table.
+    pub passed_statements: u64,
+}
+
+/// What foreign keys may have changed in a table below the log since the moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CascadeDoubts {
+    /// A table that a foreign key refers to and which the account may not see.
+    pub hidden_parent: Option<String>,
+    /// The statement because of which it isn't known what foreign keys there were.
+    pub statement: Option<String>,
+    /// The first change that was carried on.
+    pub first: Option<String>,
+}
+
+impl CascadeDoubts {
+    /// What isn't known of the table, a line for each.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        let hidden = self.hidden_parent.as_ref().map(|parent| {
+            format!(
+                "a foreign key refers to {parent}, which the account may not see: whether rows of the table were changed below \
+                 the log through it isn't known"
+            )
+        });
+        let statement = self.statement.as_ref().map(|statement| {
+            format!(
+                "this statement after the moment changed foreign keys that led to the table, or a table that they refer to: whether rows of the \
+                 table were changed below the log before it isn't known: {statement}"
+            )
+        });
+        let first = self.first.as_ref().map(|first| {
+            format!(
+                "rows that foreign keys changed below the log are as they are now; since the moment, a change may have been \
+                 carried on like that first by {first}"
+            )
+        });
+        [hidden, statement, first].into_iter().flatten()
+    }
+}
+
+/// Works out tables as they were at a moment.
+///
+/// # Errors
+///
+/// Those of the caller's steps; a server that can't be asked; tables that can't be told from these logs.
+pub fn restore<S: RestoreSteps>(
+    connect: &ConnectOptions,
+    (moment, passes_statements): (&PastMoment, bool),
+    steps: &mut S,
+) -> Result<RestoredTables, S::Failure> {
+    let mut logged = None;
+    for _ in 0..ATTEMPTS {
+        match attempt(connect, (moment, passes_statements), steps, logged.take())? {
+            RestoreAttempt::Done(tables) => return Ok(*tables),
+            RestoreAttempt::Altered(statements) => logged = Some(statements),
+        }
+    }
+    let line = "statements change the tables faster than the logs can be read: try again";
+    Err(PastError::Refused(line.to_owned()).into())
+}
+
+/// How an attempt ended.
+enum RestoreAttempt {
+    Done(Box<RestoredTables>),
+    /// By these statements the tables are other ones than it took them for.
+    Altered(Box<LoggedStatements>),
+}
+
+/// Goes through the logs once, with the statements in them if they are known.
+fn attempt<S: RestoreSteps>(
+    connect: &ConnectOptions,
+    (moment, passes_statements): (&PastMoment, bool),
+    steps: &mut S,
+    logged: Option<Box<LoggedStatements>>,
+) -> Result<RestoreAttempt, S::Failure> {
+    let mut session = PastSession::open(connect)?;
+    let opened = match open_all(&mut session, steps, logged.as_deref()) {
+        // Perhaps a table has another name now, or came into its database later.
+        Err(PastError::Refused(_)) if logged.is_none() && steps.may_have_others() => None,
+        opened => opened?,
+    };
+    let Some((names, mut live)) = opened else {
+        return look_for_statements(moment, &mut session, steps);
+    };
+    if let Some(mut logged) = logged {
+        LiveTable::settle(&live, &mut session, &mut logged)?;
+        let logged: Arc<LoggedStatements> = Arc::from(logged);
+        for (table, (database, name)) in live.iter_mut().zip(&names) {
+            table.follow(&logged, (database, name))?;
+        }
+    }
+    live.iter().try_for_each(|table| table.make_temporary(&mut session))?;
+    steps.begin(&mut session, &live)?;
+    // Asked first: a trigger or a foreign key dropped after this is in the logs that are needed.
+    let routes = TableRoutes::of(&mut session)?;
+    let needed = session.executed(steps.needs_gtids())?;
+    let mut keys = TouchedKeys::new(&live, &routes, moment.clone(), passes_statements);
+    steps.read(&mut keys)?;
+    let doubts = PassDoubts::of(&keys);
+    let passed_statements = keys.passed_statements();
+    let (touched, met) = match keys.finish(&needed)? {
+        TouchedOutcome::Rows(touched, met) => (touched, met),
+        TouchedOutcome::Altered(logged) => return Ok(RestoreAttempt::Altered(logged)),
+    };
+    // A database may have had others.
+    if steps.names(&mut session, Some(&met))? != names {
+        return Ok(RestoreAttempt::Altered(met));
+    }
+    for table in &live {
+        if !table.is_unchanged(&mut session)? {
+            let (database, name) = table.asked();
+            let line = format!("{database}.{name}: was changed by a statement while it was read: try again");
+            return Err(PastError::Refused(line).into());
+        }
+    }
+    let doubts = doubts.of_tables(session.logs_cascades()?);
+    for (table, touched) in live.iter().zip(&touched) {
+        table.take_back(&mut session, touched)?;
+    }
+    Ok(RestoreAttempt::Done(Box::new(RestoredTables {
+        session,
+        tables: live,
+        touched,
+        doubts,
+        passed_statements,
+    })))
+}
+
+/// Goes through the logs for their statements alone.
+fn look_for_statements<S: RestoreSteps>(
+    moment: &PastMoment,
+    session: &mut PastSession,
+    steps: &mut S,
+) -> Result<RestoreAttempt, S::Failure> {
+    let needed = session.executed(steps.needs_gtids())?;
+    let mut keys = TouchedKeys::of_statements(moment.clone());
+    steps.read(&mut keys)?;
+    match keys.finish(&needed)? {
+        TouchedOutcome::Altered(logged) | TouchedOutcome::Rows(_, logged) => {
+            Ok(RestoreAttempt::Altered(logged))
+        }
+    }
+}
+
+/// What a pass over the logs left open, of each table.
+struct PassDoubts {
+    hidden: Vec<Option<String>>,
+    statements: Vec<Option<String>>,
+    cascades: Vec<Option<String>>,
+}
+
+impl PassDoubts {
+    fn of(keys: &TouchedKeys<'_>) -> Self {
+        PassDoubts {
+            hidden: keys.hidden_parents(),
+            statements: keys.doubtful_keys(),
+            cascades: keys.unlogged_cascades(),
+        }
+    }
+
+    /// A server that logs what foreign keys change leaves no doubt about keys that aren't known.
+    fn of_tables(self, logs_cascades: bool) -> Vec<CascadeDoubts> {
+        let unknown = self.hidden.into_iter().zip(self.statements);
+        let each = unknown.zip(self.cascades).map(|((hidden, statement), first)| CascadeDoubts {
+            hidden_parent: hidden.filter(|_| !logs_cascades),
+            statement: statement.filter(|_| !logs_cascades),
+            first,
+        });
+        each.collect()
+    }
+}
+
+/// The names of the moment, and their tables.
+type OpenedTables = (Vec<TableName>, Vec<LiveTable>);
+
+/// Opens the tables of the moment; `None`: one isn't there, and no statements are known that may tell why.
+fn open_all<S: RestoreSteps>(
+    session: &mut PastSession,
+    steps: &S,
+    logged: Option<&LoggedStatements>,
+) -> Result<Option<OpenedTables>, PastError> {
+    let names = steps.names(session, logged)?;
+    let mut live = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let since = logged.map(|logged| logged.names((&name.0, &name.1))).transpose()?;
+        let now = since.as_ref().and_then(|names| names.last()).unwrap_or(name);
+        match LiveTable::open(session, (&now.0, &now.1), number)? {
+            Some(table) => live.push(table),
+            None if logged.is_none() => return Ok(None),
+            None => {
+                let (database, name) = now;
+                let line = format!("{database}.{name} is not on the server, or this account may not see it");
+                let there = session.tables(database)?.into_iter().map(|table| format!("{database}.{table}"));
+                let likely = steps.likely(&format!("{database}.{name}"), there.collect());
+                return Err(PastError::Absent(
+                    likely.map_or(line.clone(), |likely| format!("{line}; {likely}")),
+                ));
+            }
+        }
+    }
+    Ok(Some((names, live)))
+}
