@@ -33,6 +33,9 @@ const VERSION_NUMBER: u32 = 80020;
 const TYPES: usize = 40;
 /// Bytes of rows in an event, unless a row has more: `binlog_row_event_max_size`.
 const ROWS_SIZE_MAX: usize = 8192;
+/// Bytes of a statement: mysqlbinlog makes one of the rows of a table, which has to fit into `max_allowed_packet`, 16 MiB in clients, as
+/// base64.
+const STATEMENT_SIZE_MAX: u64 = 4 << 20;
 /// Memory for a transaction.
 const TRANSACTION_MEMORY: usize = 8 << 20;
 /// Bytes of an event's header and checksum.
@@ -51,6 +54,8 @@ pub(crate) struct LogWriter<'o> {
     events: Spool,
     /// Bytes of the transaction's events in the log.
     size: u64,
+    /// Where the open statement began in the transaction, in bytes.
+    statement: u64,
     group: Option<Group>,
 }
 
@@ -96,8 +101,15 @@ impl Group {
 
 impl<'o> LogWriter<'o> {
     pub(crate) fn new(out: &'o mut dyn Write) -> io::Result<Self> {
-        let mut writer =
-            LogWriter { out, offset: 0, sequence_number: 0, events: spool(), size: 0, group: None };
+        let mut writer = LogWriter {
+            out,
+            offset: 0,
+            sequence_number: 0,
+            events: spool(),
+            size: 0,
+            statement: 0,
+            group: None,
+        };
         let mut server_version = [0; SERVER_VERSION_SIZE];
         for (place, byte) in server_version.iter_mut().zip(VERSION.bytes()) {
             *place = byte;
@@ -126,7 +138,8 @@ impl<'o> LogWriter<'o> {
         row: &LoggedImages<'_>,
         RowsFlags(flags): RowsFlags,
     ) -> io::Result<()> {
-        let fits = self.group.as_ref().is_some_and(|group| group.takes(number, flags, row));
+        let is_long = self.size - self.statement >= STATEMENT_SIZE_MAX;
+        let fits = !is_long && self.group.as_ref().is_some_and(|group| group.takes(number, flags, row));
         let is_full =
             self.group.as_ref().is_some_and(|group| group.rows.len() + row.images.len() > ROWS_SIZE_MAX);
         if !fits || is_full {
@@ -150,6 +163,7 @@ impl<'o> LogWriter<'o> {
             None => {
                 let map = map_of_kept(map).map_err(io::Error::other)?;
                 if !fits {
+                    self.statement = self.size;
                     let numbered = TableMapEvent { table_id: id_of(number), ..map };
                     let body = numbered.encode(TABLE_MAP_POST_HEADER_LENGTH).map_err(io::Error::other)?;
                     self.keep(EventType::TABLE_MAP, &body)?;
@@ -227,6 +241,7 @@ impl<'o> LogWriter<'o> {
         self.write(EventType::ANONYMOUS_GTID, (timestamp, plain), &gtid)?;
         let events = std::mem::replace(&mut self.events, spool());
         self.size = 0;
+        self.statement = 0;
         let mut reader = RecordReader::new(events.reader(0..events.size()));
         while let Some((event_type, content)) = reader.next()? {
             let mut fields = RecordFields::of(content);
