@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{PostHeaderLengths, QueryEvent, RowsEvent, RowsKind, TableId, TableMapEvent};
+use binlogz_binlog::event::{
+    PostHeaderLengths, QueryEvent, RowsEvent, RowsKind, TableId, TableMapEvent, TableMapFlags,
+};
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Boundary, EventClass, EventType};
@@ -115,7 +117,9 @@ impl<'o> FoldWorker<'o> {
     }
 
     fn take_map(&mut self, body: &[u8], lengths: &PostHeaderLengths) -> binlogz_binlog::Result<()> {
-        let map = TableMapEvent::decode(body, lengths.of(EventType::TABLE_MAP))?;
+        let mut map = TableMapEvent::decode(body, lengths.of(EventType::TABLE_MAP))?;
+        // Said of an INSERT of a child and not of its DELETE, and only for an applier that checks foreign keys: no other table.
+        map.flags.0 &= !TableMapFlags::REFERRED_FK_DB.0;
         self.maps.insert(map.table_id, kept_map(&map, lengths.family())?);
         Ok(())
     }
