@@ -5,16 +5,27 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use binlogz_cli_common::companions::sql_inputs::SqlInputArgs;
+use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlInputArgs};
 use binlogz_cli_common::failure::warn;
 use binlogz_encryption::Keyring;
 use binlogz_query::{Error, Logs};
 
+use crate::base::ServerBase;
 use crate::schema::SchemaPlace;
 
 /// The logs at these paths, with what --schema tells of their tables now.
-pub(crate) fn logs(args: &SqlInputArgs, paths: Vec<OsString>) -> Result<Logs, Error> {
-    logs_with(args, paths, SchemaPlace::open(&args.schema, false)?.as_ref(), None)
+pub(crate) fn logs(args: &SqlInputArgs, base: &BaseArgs, paths: Vec<OsString>) -> Result<Logs, Error> {
+    let schema = SchemaPlace::open(&args.schema, base.base.is_some())?;
+    based(logs_with(args, paths, schema.as_ref(), None)?, args, base)
+}
+
+/// Logs with the base of the options, if they name one.
+pub(crate) fn based(logs: Logs, args: &SqlInputArgs, base: &BaseArgs) -> Result<Logs, Error> {
+    let base = ServerBase::open(base, &args.schema.server, args.jobs())?;
+    Ok(match base {
+        Some(base) => logs.with_base(Arc::new(base)),
+        None => logs,
+    })
 }
 
 /// The logs at these paths, described by a schema that is already open, of which only these tables matter.

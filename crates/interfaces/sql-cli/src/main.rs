@@ -3,6 +3,7 @@
 //! Answers go to standard output, trouble to standard error as one line, and the exit code says how it went: 0 done, 1 changes
 //! could not be read, 2 bad usage, bad input or I/O trouble.
 
+mod base;
 mod export;
 mod follow;
 mod inputs;
@@ -165,7 +166,7 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
 fn engine(args: &mut SqlArgs, temporary: &Temporary, meter: Arc<ReadMeter>) -> Result<QueryEngine, Error> {
     watch_memory(args.memory.get(), temporary.path().to_owned());
     let paths = std::mem::take(&mut args.arguments);
-    let logs = inputs::logs(&args.inputs, paths)?.metered(meter);
+    let logs = inputs::logs(&args.inputs, &args.base, paths)?.metered(meter);
     let options = QueryOptions {
         memory: args.memory.get().saturating_mul(MIB),
         jobs: args.inputs.jobs(),

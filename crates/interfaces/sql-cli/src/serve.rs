@@ -29,6 +29,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 
+use crate::server::check_password;
 use crate::temporary::Temporary;
 use crate::{MIB, Run, TROUBLE, complain, inputs};
 
@@ -97,11 +98,15 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         jobs: args.inputs.jobs(),
         temporary: temporary.path().to_owned(),
     };
-    let logs = inputs::logs(&args.inputs, args.arguments.clone())?;
+    if let Some(place) = args.base.base.as_deref() {
+        // Workers reach it too, and have no terminal.
+        check_password(&args.inputs.schema.server, place)?;
+    }
+    let logs = inputs::logs(&args.inputs, &args.base, args.arguments.clone())?;
     // Now, and not in the answer to each question.
     logs.check()?;
     logs.can_be_read_again()?;
-    let worker = worker(&logs, temporary.path())?;
+    let worker = worker(&logs, args.base.base.is_some(), temporary.path())?;
     let engine = QueryEngine::new(logs, &options)?;
     let limits = StatementLimits {
         memory: options.memory,
@@ -112,7 +117,11 @@ fn run(args: ServeArgs) -> Result<(), Error> {
             _ => args.queries.get().div_ceil(2),
         },
         time: Duration::from_secs(args.timeout.get()),
-        planning_time: PLANNING_TIME,
+        // A table of a base is read while its query is planned.
+        planning_time: match args.base.base {
+            Some(_) => Duration::from_secs(args.timeout.get()),
+            None => PLANNING_TIME,
+        },
     };
     let runtime = Builder::new_multi_thread()
         .worker_threads(CONNECTION_THREADS)
@@ -204,7 +213,8 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
         jobs: args.inputs.jobs(),
         temporary: folder,
     };
-    let mut logs = inputs::logs_with(&args.inputs, args.arguments, None, None)?;
+    let logs = inputs::logs_with(&args.inputs, args.arguments, None, None)?;
+    let mut logs = inputs::based(logs, &args.inputs, &args.base)?;
     if let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) {
         let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
         let text = fs::read_to_string(&path).map_err(|error| at(&error))?;
@@ -368,7 +378,7 @@ fn schema_time(text: &str) -> Option<SchemaTime> {
 }
 
 /// How a worker is started: this program, with the same arguments.
-fn worker(logs: &Logs, folder: &Path) -> Result<WorkerCommand, Error> {
+fn worker(logs: &Logs, has_base: bool, folder: &Path) -> Result<WorkerCommand, Error> {
     let at = |path: &Path, error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
     // Also if the file of the program was replaced since.
     let own = Path::new("/proc/self/exe");
@@ -386,5 +396,5 @@ fn worker(logs: &Logs, folder: &Path) -> Result<WorkerCommand, Error> {
         environment.push((WORKER_SCHEMA_TIME.into(), format!("{begin} {end}").into()));
     }
     let arguments = env::args_os().skip(1).collect();
-    Ok(WorkerCommand { program, arguments, environment, is_for_one: logs.stay_as_they_are() })
+    Ok(WorkerCommand { program, arguments, environment, is_for_one: has_base || logs.stay_as_they_are() })
 }

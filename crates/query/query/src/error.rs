@@ -6,6 +6,8 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use tokio::task::JoinError;
 
+use crate::moment_name::written;
+
 /// Why a query ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -117,9 +119,9 @@ impl From<std::io::Error> for Error {
 }
 
 /// The table that DataFusion did not find, without the catalog's name.
-fn unknown_table(what: &str) -> Option<&str> {
+fn unknown_table(what: &str) -> Option<String> {
     let name = what.strip_prefix("table '")?.strip_suffix("' not found")?;
-    Some(name.strip_prefix("binlogz.").unwrap_or(name))
+    Some(written(name.strip_prefix("binlogz.").unwrap_or(name)))
 }
 
 /// Text without line ends; DataFusion's help on many lines is cut.

@@ -1,6 +1,7 @@
 //! SQL over binary logs and archives of them, by Apache DataFusion.
 //!
 //! ```text
+//! moment_name names of tables at moments
 //! error    why a query ended, as one line
 //! sql      text as statements; which of them may run, and what their functions and numbers mean
 //! logs     the inputs, and what a query's conditions leave of them    paths → flow::Input
@@ -20,6 +21,7 @@ mod catalog;
 pub mod error;
 pub mod export;
 pub mod logs;
+mod moment_name;
 pub mod print;
 mod run;
 mod scan;
@@ -30,7 +32,8 @@ pub use binlogz_flow::ReadMeter;
 pub use catalog::AskTables;
 pub use catalog::names::{Names, QualifiedName};
 pub use error::{Error, Result};
-pub use logs::{Logs, SchemaTime};
+pub use logs::{BaseMoment, BaseTable, Logs, SchemaTime, TableBase};
+pub use moment_name::{at_moment, moment_of};
 pub use run::engine::{self, QueryEngine, QueryOptions, StatementStopper};
 pub use run::memory;
 pub use run::queries::{Queries, Query, QueryRows};

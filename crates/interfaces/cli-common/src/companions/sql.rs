@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
-use super::sql_inputs::{SqlInputArgs, SqlProgressArgs};
+use super::sql_inputs::{BaseArgs, SqlInputArgs, SqlProgressArgs};
 use crate::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use crate::units::above_zero;
 
@@ -18,6 +18,7 @@ const EXAMPLES: &str = r#"Examples:
   binlogz sql 'SELECT sum(after.total) FROM "shop"."orders"' s3://bucket/archive
   binlogz sql --format csv -f report.sql archive > report.csv
   binlogz sql --param id=42 'SELECT * FROM "shop"."orders" WHERE after.id = $id' archive
+  binlogz sql --base db1:3306 "SELECT * FROM shop.orders AS OF '2026-11-27 10:42'" archive
   binlogz sql archive                                     # a prompt
 
 Exit codes: 0 done, 1 changes in the logs could not be read (each is named), 2 bad usage, bad SQL, bad input or I/O trouble."#;
@@ -46,6 +47,9 @@ pub struct SqlArgs {
     /// How the logs are read.
     #[command(flatten)]
     pub inputs: SqlInputArgs,
+    /// Where tables are known as they were.
+    #[command(flatten)]
+    pub base: BaseArgs,
     /// What is told of the work.
     #[command(flatten)]
     pub progress: SqlProgressArgs,

@@ -35,6 +35,16 @@ pub struct SchemaArgs {
     pub server: SqlServerArgs,
 }
 
+/// Where tables are known as they were.
+#[derive(Debug, Args)]
+pub struct BaseArgs {
+    /// Take the rows of tables from this server: "shop"."orders" is the table at the end of the logs, AS OF at another moment
+    ///
+    /// As binlogz table-at works it out, by the server's own logs; INPUTs serve for those that it has purged.
+    #[arg(long, value_name = "SERVER")]
+    pub base: Option<String>,
+}
+
 /// How to reach a server.
 #[derive(Debug, Args)]
 pub struct SqlServerArgs {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Parser;
 
 use super::sql::MEMORY;
-use super::sql_inputs::SqlInputArgs;
+use super::sql_inputs::{BaseArgs, SqlInputArgs};
 use crate::help::{EXAMPLES_FIRST, HELP_WIDTH};
 use crate::units::above_zero;
 
@@ -85,6 +85,9 @@ pub struct ServeArgs {
     /// How the logs are read.
     #[command(flatten)]
     pub inputs: SqlInputArgs,
+    /// Where tables are known as they were.
+    #[command(flatten)]
+    pub base: BaseArgs,
     /// Binary logs, archives, logs in archives
     #[arg(value_name = "INPUT", required = true)]
     pub arguments: Vec<OsString>,

@@ -3,6 +3,8 @@
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
 mod arithmetic;
+#[cfg(feature = "serve")]
+mod as_of;
 mod common;
 mod depth;
 mod docs;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use binlogz_query::moment_of;
 use binlogz_query_server::StatementRefusal;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CharacterLength, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -70,10 +71,12 @@ impl<'s> MysqlRewriter<'s> {
             }
         };
         *name = found.name();
+        let own = moment_of(&last).map_or(last.as_str(), |(table, _)| table);
         // Columns name their table in lower case, as all names without quotes become.
-        if alias.is_none() && (is_system || last.chars().any(char::is_uppercase)) {
+        let is_renamed = is_system || own != last || last.chars().any(char::is_uppercase);
+        if alias.is_none() && is_renamed {
             *alias =
-                Some(TableAlias { explicit: true, name: Ident::new(last), columns: Vec::new(), at: None });
+                Some(TableAlias { explicit: true, name: Ident::new(own), columns: Vec::new(), at: None });
         }
         if let Some(alias) = alias {
             alias.name.quote_style = None;

@@ -1,6 +1,6 @@
 //! The tables that a statement names: those of the default database, and system tables.
 
-use binlogz_query::Names;
+use binlogz_query::{Names, moment_of};
 use binlogz_query_server::StatementRefusal;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
@@ -63,6 +63,10 @@ pub(super) fn find(
             None => Err(no_table(&format!("{}.{table}", Names::LOG_SCHEMA))),
         };
     }
+    // A table at a moment may have another name now, or be gone: its base tells.
+    if moment_of(table).is_some() {
+        return Ok(FoundTable::OfLogs(from.to_owned(), table.to_owned()));
+    }
     let tables = known.user_tables()?;
     if tables.iter().any(|(of, name)| of == from && name == table) {
         return Ok(FoundTable::OfLogs(from.to_owned(), table.to_owned()));
@@ -77,6 +81,7 @@ pub(super) fn find(
 }
 
 pub(super) fn no_table(name: &str) -> StatementRefusal {
+    let name = moment_of(name).map_or(name, |(table, _)| table);
     refused(NO_SUCH_TABLE, format!("Table '{name}' doesn't exist"))
 }
 

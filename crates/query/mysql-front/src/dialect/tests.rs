@@ -42,6 +42,20 @@ fn tables_are_those_of_the_default_database_and_of_all_logs() {
 }
 
 #[test]
+fn tables_at_moments_keep_their_names() {
+    for (text, expected) in [
+        (
+            "SELECT orders.id FROM orders AS OF '10:42'",
+            "SELECT orders.id FROM \"shop\".\"orders🕙10:42\" AS orders",
+        ),
+        ("SELECT o.id FROM `shop`.`Old` as of \"a:1-3\" o", "SELECT o.id FROM \"shop\".\"Old🕙a:1-3\" o"),
+    ] {
+        assert_eq!(told(text), expected, "{text}");
+    }
+    assert_eq!(number("SELECT 1 FROM changes AS OF '10:42', binlog.changes AS OF '10:42'").0, 1146);
+}
+
+#[test]
 fn operators_bind_as_in_mysql() {
     assert_eq!(told("SELECT 10 DIV 3 + 1"), "SELECT 10 DIV 3 + 1");
     let Statement::Query(query) = translated("SELECT 10 DIV 3 + 1").unwrap().statement else { panic!() };

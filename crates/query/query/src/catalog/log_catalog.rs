@@ -16,11 +16,14 @@ use datafusion::logical_expr::TableType;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 
+use crate::catalog::base_tables::BaseTables;
+use crate::catalog::moment_table::MomentTable;
 use crate::catalog::schemas::{LOG_SCHEMA, database_of, schema_of};
 use crate::catalog::table::LogTable;
 use crate::error::LogError;
 use crate::logs::wanted::WantedLogs;
 use crate::logs::{Logs, apart};
+use crate::moment_name::moment_of;
 use crate::tables::{ChangesTable, EventsTable, TableReader, TransactionsTable, user};
 
 /// The name of the catalog.
@@ -44,6 +47,8 @@ struct FoundTables {
     all: OnceLock<AllTables>,
     /// Answers which user tables there are, in place of the logs.
     asked: Option<AskTables>,
+    /// With a base, user tables have its rows and columns.
+    base: Option<Arc<BaseTables>>,
 }
 
 impl std::fmt::Debug for FoundTables {
@@ -62,7 +67,7 @@ pub type AskTables = Arc<dyn Fn() -> std::result::Result<Vec<u8>, String> + Send
 const DATABASE: &str = "database";
 
 /// A table that was looked for; `None`: there is none.
-type Answer = Option<Arc<dyn TableProvider>>;
+pub(crate) type Answer = Option<Arc<dyn TableProvider>>;
 
 impl Catalog {
     pub(crate) fn new(logs: &Arc<Logs>, workers: usize, asked: Option<AskTables>) -> Result<Self> {
@@ -84,6 +89,7 @@ impl Catalog {
             tables: Mutex::default(),
             all: OnceLock::new(),
             asked,
+            base: BaseTables::of(logs, workers),
         };
         Ok(Catalog { of_logs, found: Arc::new(found) })
     }
@@ -114,14 +120,29 @@ impl Catalog {
     pub(crate) fn columns(&self, schema: &str, table: &str) -> Result<Option<SchemaRef>, LogError> {
         match schema {
             LOG_SCHEMA => Ok(self.log_columns(table)),
-            _ => Ok(self.found.table(schema, table)?.map(|table| table.schema())),
+            _ => self.found.columns(schema, table),
         }
+    }
+
+    /// Whether tables have the rows of a base.
+    pub(crate) fn has_base(&self) -> bool {
+        self.found.base.is_some()
+    }
+
+    /// The changes of a table, whatever its own name stands for.
+    pub(crate) fn changes_of(&self, schema: &str, table: &str) -> Result<Answer, LogError> {
+        self.found.changes(schema, table)
     }
 
     /// The columns of a table, if they were looked for.
     pub(crate) fn known_columns(&self, schema: &str, table: &str) -> Option<SchemaRef> {
         match schema {
             LOG_SCHEMA => self.log_columns(table),
+            _ if let Some(base) = &self.found.base => {
+                let name = (database_of(schema).to_owned(), table.to_owned());
+                let fields = base.known()?.get(&name)?;
+                Some(Arc::new(Schema::new(fields.clone())))
+            }
             _ => {
                 // A caller that looks for a table holds them; this caller doesn't wait.
                 let tables = self.found.tables.try_lock()?;
@@ -170,7 +191,13 @@ impl SchemaProvider for Database {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        Ok(self.found.table(&self.name, name)?)
+        if self.found.base.is_none() {
+            return Ok(self.found.table(&self.name, name)?);
+        }
+        // A base may take minutes, and a query can be stopped meanwhile.
+        let (found, schema, name) = (Arc::clone(&self.found), self.name.clone(), name.to_owned());
+        let asked = tokio::task::spawn_blocking(move || found.table(&schema, &name)).await;
+        Ok(asked.map_err(|error| DataFusionError::External(Box::new(error)))??)
     }
 
     /// A listing of tables asks for it: it doesn't need their columns.
@@ -205,6 +232,10 @@ impl FoundTables {
             let names = in_schemas(self.all_tables()?.keys().cloned());
             return Ok(self.names.get_or_init(|| names));
         }
+        if let Some(base) = &self.base {
+            let names = in_schemas(apart(|| base.now())?.keys().cloned());
+            return Ok(self.names.get_or_init(|| names));
+        }
         let names = apart(|| user::names(&self.logs, self.workers))?;
         Ok(self.names.get_or_init(|| in_schemas(names.into_iter())))
     }
@@ -214,8 +245,9 @@ impl FoundTables {
         if let Some(known) = self.all.get() {
             return Ok(known);
         }
-        let all = match &self.asked {
-            Some(ask) => {
+        let all = match (&self.asked, &self.base) {
+            (None, Some(base)) => return apart(|| base.now()),
+            (Some(ask), _) => {
                 let failed = |error: ArrowError| LogError(error.to_string());
                 let stream = StreamReader::try_new(Cursor::new(ask().map_err(LogError)?), None);
                 let fields = stream.map_err(failed)?.schema().fields().clone();
@@ -226,7 +258,7 @@ impl FoundTables {
                 });
                 tables.collect()
             }
-            None => {
+            (None, None) => {
                 let found = apart(|| user::tables(&self.logs, self.workers, &|_, _| true, &|_, _| true))?;
                 found.into_iter().map(|(name, columns)| (name, columns.fields())).collect()
             }
@@ -240,10 +272,46 @@ impl FoundTables {
         Arc::new(LogTable::new(Arc::clone(&self.logs), reader, all, self.workers))
     }
 
+    /// The columns of a table.
+    fn columns(&self, schema: &str, table: &str) -> Result<Option<SchemaRef>, LogError> {
+        if self.base.is_none() || moment_of(table).is_some() {
+            return Ok(self.table(schema, table)?.map(|table| table.schema()));
+        }
+        let name = (database_of(schema).to_owned(), table.to_owned());
+        Ok(self.all_tables()?.get(&name).map(|fields| Arc::new(Schema::new(fields.clone())) as SchemaRef))
+    }
+
+    /// A table: its changes, or with a base its rows.
     fn table(&self, schema: &str, table: &str) -> Result<Answer, LogError> {
         let database = database_of(schema);
+        let moment = moment_of(table);
+        let Some(base) = &self.base else {
+            return match moment {
+                None => self.changes(schema, table),
+                Some((name, moment)) => Err(LogError(format!(
+                    "{database}.{name} AS OF '{moment}': needs --base, the server that has the tables"
+                ))),
+            };
+        };
+        if let Some((name, moment)) = moment {
+            let rows = apart(|| base.rows((database, name), Some(moment)))?;
+            return Ok(rows.map(|rows| Arc::new(MomentTable::of_rows((database, name), rows)) as _));
+        }
         let name = (database.to_owned(), table.to_owned());
-        if self.asked.is_some() || self.all.get().is_some() {
+        if let Some(fields) = self.all_tables()?.get(&name).filter(|fields| !fields.is_empty()) {
+            let schema = Arc::new(Schema::new(fields.clone()));
+            return Ok(Some(Arc::new(MomentTable::at_end((database, table), schema, base))));
+        }
+        // It may have had this name at the end of the logs, and another one now.
+        let rows = apart(|| base.rows((database, table), None))?;
+        Ok(rows.map(|rows| Arc::new(MomentTable::of_rows((database, table), rows)) as _))
+    }
+
+    /// The changes of a table in the logs.
+    fn changes(&self, schema: &str, table: &str) -> Result<Answer, LogError> {
+        let database = database_of(schema);
+        let name = (database.to_owned(), table.to_owned());
+        if self.base.is_none() && (self.asked.is_some() || self.all.get().is_some()) {
             let fields = self.all_tables()?.get(&name).cloned();
             return Ok(fields.map(|fields| self.of_fields((database, table), fields)));
         }

@@ -2,15 +2,21 @@
 //!
 //! ```text
 //! table        a table as DataFusion plans with it                   conditions → scan
+//! base_tables  tables of a base: columns now, rows at moments
+//! moment_table a table at a moment, as DataFusion plans with it
 //! log_catalog  which tables there are; user tables are found on demand
 //! schemas      the schema of each database
+//! table_changes the changes of a table, as a function
 //! names        tables, columns and functions: for listings and completion
 //! ```
 
+mod base_tables;
 mod log_catalog;
+mod moment_table;
 pub(crate) mod names;
 mod schemas;
 mod table;
+pub(crate) mod table_changes;
 
 pub use log_catalog::AskTables;
 pub(crate) use log_catalog::{CATALOG, Catalog};

@@ -11,6 +11,8 @@ use datafusion::sql::parser::Statement;
 use crate::catalog::schemas::schema_of;
 use crate::catalog::{CATALOG, Catalog, LOG_SCHEMA};
 use crate::error::{Error, Result};
+use crate::moment_name::{moment_of, written};
+use crate::sql::column_case::spell_columns;
 
 /// Names in the logs. User tables are looked for when they are asked for, which may read all logs.
 #[derive(Debug, Clone)]
@@ -70,6 +72,12 @@ impl Names {
     pub(crate) fn check(&self, state: &SessionState, statement: &Statement) -> DataFusionResult<()> {
         for name in state.resolve_table_references(statement)? {
             let table = name.table();
+            if name.schema().is_none_or(|schema| schema == LOG_SCHEMA) && moment_of(table).is_some() {
+                return Err(DataFusionError::Plan(format!(
+                    "{}: expected a table of a database, as shop.orders AS OF '2026-11-27 10:42'",
+                    written(table)
+                )));
+            }
             let is_of_logs = Self::LOG_TABLES.contains(&table);
             if name.schema() != Some(LOG_SCHEMA) || name.catalog().is_some_and(|catalog| catalog != CATALOG) {
                 continue;
@@ -83,6 +91,28 @@ impl Names {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// Spells the columns of a base's tables as the tables have them: a statement may write them in any case.
+    pub(crate) fn spell_columns(
+        &self,
+        state: &SessionState,
+        statement: &mut Statement,
+    ) -> DataFusionResult<()> {
+        if !self.catalog.has_base() {
+            return Ok(());
+        }
+        let mut columns = BTreeSet::new();
+        for name in state.resolve_table_references(statement)? {
+            let Some(schema) = name.schema().filter(|schema| *schema != LOG_SCHEMA) else { continue };
+            if name.catalog().is_none_or(|catalog| catalog == CATALOG)
+                && let Some(found) = self.catalog.columns(schema, name.table())?
+            {
+                columns.extend(found.fields().iter().map(|field| field.name().clone()));
+            }
+        }
+        spell_columns(statement, &columns);
         Ok(())
     }
 

@@ -27,6 +27,7 @@ use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
+use super::base::TableBase;
 use crate::error::{Error, LogError, Result};
 
 /// The most lines about changes that could not be read.
@@ -58,6 +59,8 @@ pub struct Logs {
     /// Whether they end the query.
     unread_is_error: bool,
     meter: Option<Arc<ReadMeter>>,
+    /// Where tables are known as they were.
+    base: Option<Arc<dyn TableBase>>,
     /// Bytes of all of them, once they were counted.
     size: OnceLock<Option<u64>>,
 }
@@ -166,6 +169,7 @@ impl Default for Logs {
             unread: Arc::default(),
             unread_is_error: false,
             meter: None,
+            base: None,
             size: OnceLock::new(),
         }
     }
@@ -211,6 +215,44 @@ impl Logs {
             size_read: OnceLock::new(),
         });
         Logs { logs: logs.collect(), warn: Box::new(warn), ..Logs::default() }
+    }
+
+    /// A log in a temporary file, of this many bytes.
+    pub(crate) fn of_scratch(name: &str, file: Scratch, size: u64) -> Self {
+        let log = Log {
+            path: name.to_owned(),
+            name: name.to_owned(),
+            source: Source::Spooled(Arc::new(file), size),
+            size_then: None,
+            size_read: OnceLock::new(),
+        };
+        Logs { logs: vec![log], unread_is_error: true, ..Logs::default() }
+    }
+
+    /// Takes the rows of tables from a base: a table has the rows that it had at the end of the logs, or those of another moment.
+    #[must_use]
+    pub fn with_base(self, base: Arc<dyn TableBase>) -> Self {
+        Logs { base: Some(base), ..self }
+    }
+
+    /// The base, if there is one.
+    pub(crate) fn base(&self) -> Option<&Arc<dyn TableBase>> {
+        self.base.as_ref()
+    }
+
+    /// How many logs there are.
+    pub fn count(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// A log as the user gave it, and all of it to be read.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be opened.
+    pub fn whole(&self, index: usize) -> Result<(&str, Input)> {
+        let input = self.open(index, &mut |_| true).map_err(|error| Error::Log(error.to_string()))?;
+        Ok((self.path(index), input))
     }
 
     /// Bytes of all logs, those in archives unpacked; `None`: the size of one is unknown.

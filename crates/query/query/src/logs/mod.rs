@@ -7,11 +7,13 @@
 //! wanted    what a query's conditions leave of them                  conditions → blocks of an archive, tables
 //! ```
 
+mod base;
 mod decisions;
 mod inputs;
 mod told;
 pub(crate) mod wanted;
 
+pub use base::{BaseMoment, BaseTable, TableBase};
 pub use inputs::{Logs, SchemaTime};
 pub(crate) use inputs::{ReceivedParts, apart};
 pub(crate) use told::ToldTable;

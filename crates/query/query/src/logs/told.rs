@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use binlogz_archive::input;
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::passes::statements::record_statements;
 use binlogz_flow::{FactsUpTo, Input, LogFacts, NotInSequence, check_sequence};
@@ -108,6 +109,47 @@ impl Logs {
                 "{line}; --schema needs logs that continue one another, since their statements tell what tables were"
             ))
         })
+    }
+
+    /// All transactions up to the end of the logs, those before the logs too.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read, whose transactions have no GTIDs, or which aren't those of one server.
+    pub(crate) fn executed(&self) -> Result<GtidSet, LogError> {
+        let unknown = |path: &str, why: &str| {
+            LogError(format!("{path}: {why}, so the end of the logs isn't known; AS OF names a moment"))
+        };
+        let mut befores = Vec::new();
+        for index in 0..self.len() {
+            let facts = self.facts(index, FactsUpTo::FirstTransaction)?;
+            let before =
+                facts.previous.ok_or_else(|| unknown(&facts.name, "doesn't tell the GTIDs before it"))?;
+            befores.push(before);
+        }
+        let mut last = GtidSet::new();
+        befores.iter().for_each(|before| last.union(before));
+        let mut all = last.clone();
+        let mut has_last = false;
+        for (index, before) in befores.iter().enumerate() {
+            if *before != last {
+                continue;
+            }
+            has_last = true;
+            let facts = self.facts(index, FactsUpTo::End)?;
+            if facts.has_anonymous {
+                return Err(unknown(&facts.name, "has transactions without GTID"));
+            }
+            let own = facts.gtids.ok_or_else(|| unknown(&facts.name, "doesn't tell its GTIDs"))?;
+            all.union(&own);
+        }
+        match has_last {
+            true => Ok(all),
+            false => Err(LogError(
+                "the logs are of several servers, so they have no end that is one moment; AS OF names one"
+                    .to_owned(),
+            )),
+        }
     }
 
     fn facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts, LogError> {

@@ -16,6 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 use crate::catalog::names::Names;
+use crate::catalog::table_changes::{TABLE_CHANGES, TableChangesFunction};
 use crate::catalog::{AskTables, CATALOG, Catalog, LOG_SCHEMA};
 use crate::error::{Error, Result};
 use crate::logs::Logs;
@@ -130,6 +131,9 @@ impl QueryEngine {
             let context = SessionContext::new_with_state(state);
             let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, asked)?);
             context.register_catalog(CATALOG, Arc::clone(&catalog) as _);
+            if catalog.has_base() {
+                context.register_udtf(TABLE_CHANGES, Arc::new(TableChangesFunction(Arc::clone(&catalog))));
+            }
             functions::all().into_iter().for_each(|function| context.register_udf(function));
             checked::aggregates().into_iter().for_each(|function| context.register_udaf(function));
             Ok((context, catalog))
@@ -174,7 +178,7 @@ impl QueryEngine {
     ///
     /// A statement that is wrong, or does more than read; logs that can't be read, an output that fails; a stop. Rows before
     /// that were passed on.
-    pub fn run(&self, statement: ReadStatement, output: &mut dyn BatchOutput) -> Result<()> {
+    pub fn run(&self, mut statement: ReadStatement, output: &mut dyn BatchOutput) -> Result<()> {
         let failed = |error: DataFusionError| Error::of(&error, self.memory);
         let ran = AssertUnwindSafe(async {
             let stop = std::pin::pin!(self.stop.notified());
@@ -185,6 +189,7 @@ impl QueryEngine {
             let names = self.names.clone();
             let planned = self.runtime.spawn(async move {
                 names.check(&context.state(), &statement.parsed)?;
+                names.spell_columns(&context.state(), &mut statement.parsed)?;
                 let plan = context.state().statement_to_plan(statement.parsed).await?;
                 StatementOrigin::Own.check(&plan)?;
                 Ok((plan, statement.values))

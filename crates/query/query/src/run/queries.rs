@@ -162,10 +162,11 @@ impl Queries {
         let memory = self.memory;
         let known: Names = held(&self.names).clone();
         let planned = self.threads.spawn(async move {
-            let statement = make()?;
+            let mut statement = make()?;
             let names = statement.parameters().to_vec();
             let failed = |error: DataFusionError| Error::of(&error, memory);
             known.check(&context.state(), &statement.parsed).map_err(failed)?;
+            known.spell_columns(&context.state(), &mut statement.parsed).map_err(failed)?;
             let plan = context.state().statement_to_plan(statement.parsed).await.map_err(failed)?;
             StatementOrigin::Queries.check(&plan).map_err(failed)?;
             let mut types = statements::types(&plan).map_err(failed)?;

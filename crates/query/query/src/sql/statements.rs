@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, TokenizerError};
 
 use crate::error::{Error, Result};
+use crate::sql::as_of::{self, UnquotedNames};
 use crate::sql::{depth, division};
 
 /// A statement that was read, but not planned.
@@ -39,14 +40,16 @@ pub struct ParameterValues(BTreeMap<String, ScalarValue>);
 pub fn statements(sql: &str) -> Result<Vec<ReadStatement>> {
     let mut tokens = tokens(sql).map_err(|error| Error::Sql(error.to_string()))?;
     division::read_div(&mut tokens);
+    as_of::read_moments(&mut tokens, UnquotedNames::Lowered)?;
     let mut statements = Vec::new();
     for tokens in tokens.split(|token| token.token == Token::SemiColon) {
         depth::check(tokens)?;
         let mut tokens = tokens.to_vec();
         let parameters = name_parameters(&mut tokens);
         let parser = DFParserBuilder::new(tokens).build();
-        let parsed =
+        let mut parsed =
             parser.and_then(|mut parser| parser.parse_statements()).map_err(|error| Error::of(&error, 0))?;
+        parsed.iter_mut().for_each(as_of::name_tables);
         statements.extend(parsed.into_iter().map(|parsed| ReadStatement {
             parsed,
             parameters: parameters.clone(),
@@ -80,6 +83,7 @@ impl StatementTokens {
         }
         let tokens = Tokenizer::new(dialect, sql).tokenize_with_location();
         let mut tokens = tokens.map_err(|error| Error::Sql(error.to_string()))?;
+        as_of::read_moments(&mut tokens, UnquotedNames::Same)?;
         depth::check(&tokens)?;
         let parameters = name_parameters(&mut tokens);
         Ok(StatementTokens { tokens, parameters })

@@ -66,6 +66,12 @@ impl LogHead {
         self.previous.is_empty()
     }
 
+    /// Whether nothing came before a server's log of this name, without GTIDs either: only its number tells that.
+    pub fn is_first_of_server(&self, name: &str) -> bool {
+        let number = name.rsplit_once('.').and_then(|(_, number)| number.parse::<u64>().ok());
+        self.is_first() && number == Some(1)
+    }
+
     /// Reads the first events of the log that is called `name`.
     ///
     /// # Errors

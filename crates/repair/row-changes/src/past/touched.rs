@@ -191,7 +191,9 @@ impl<'o> TouchedKeys<'o> {
     pub fn finish(mut self, needed: &GtidSet) -> Result<TouchedOutcome, PastError> {
         self.follower.finish().map_err(PastError::Temporary)?;
         let mut touches = self.follower.listener;
-        if let Some(line) = touches.moment.unmet(&touches.held, touches.now) {
+        if let Some(line) =
+            touches.no_moment.take().or_else(|| touches.moment.unmet(&touches.held, touches.now))
+        {
             return Err(PastError::Unmet(line));
         }
         if !touches.is_altered {
@@ -243,6 +245,8 @@ struct FirstTouches {
     digests: Digests,
     /// Transactions that are prepared, by their identifiers; which tables they changed before the moment.
     prepared: HashMap<String, Vec<bool>>,
+    /// Why these logs have no such moment, whatever is in them.
+    no_moment: Option<String>,
     refused: Option<String>,
 }
 
@@ -333,6 +337,7 @@ impl FirstTouches {
             is_altered: false,
             digests: Digests::default(),
             prepared: HashMap::new(),
+            no_moment: None,
             refused: None,
         }
     }
@@ -385,7 +390,7 @@ impl ChoiceListener for FirstTouches {
         if self.now == MomentPhase::Before
             && let Some(line) = self.moment.begun_too_late(previous)
         {
-            self.refused.get_or_insert(line);
+            self.no_moment.get_or_insert(line);
         }
         self.held.union(previous);
     }
@@ -395,7 +400,9 @@ impl ChoiceListener for FirstTouches {
         self.tables.iter_mut().for_each(|table| table.has_rows = false);
         match self.moment.phase(self.now, gtid, time) {
             Ok(phase) => self.now = phase,
-            Err(line) => drop(self.refused.get_or_insert(line)),
+            Err(line) => {
+                self.no_moment.get_or_insert(line);
+            }
         }
     }
 

@@ -1,0 +1,290 @@
+//! `--base`: a server's tables as they were, worked out as `binlogz table-at` does.
+//!
+//! ```text
+//! live table ─ restore ─ the server's own logs since the moment                       → a log of inserts, for the query engine
+//!                      ─ INPUTs, where the server has purged some of them, then its own
+//! ```
+//!
+//! What `table-at` would only warn of is an error here: the rows are exact, or there are none.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlServerArgs};
+use binlogz_cli_common::time::GivenTime;
+use binlogz_flow::events::{RunSummary, UnreadChanges};
+use binlogz_flow::{InOrder, Input};
+use binlogz_query::{BaseMoment, BaseTable, Error, Logs, TableBase};
+use binlogz_row_changes::{
+    EmptyTables, HeadError, LOG_BEGIN, LiveTable, LogHead, LoggedStatements, PastError, PastMoment,
+    PastSession, RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, from_last_head, restore,
+    server_logs,
+};
+use binlogz_source::ConnectOptions;
+
+use crate::server::connect_options;
+
+/// A server whose tables are asked for.
+#[derive(Debug)]
+pub(crate) struct ServerBase {
+    connect: ConnectOptions,
+    workers: usize,
+}
+
+/// Why a table at a moment can't be told.
+#[derive(Debug)]
+struct BaseTrouble {
+    line: String,
+    /// Whether the line says that there is no such table.
+    is_absent: bool,
+}
+
+impl From<PastError> for BaseTrouble {
+    fn from(error: PastError) -> Self {
+        BaseTrouble { is_absent: matches!(error, PastError::Absent(_)), line: error.to_string() }
+    }
+}
+
+impl From<HeadError> for BaseTrouble {
+    fn from(error: HeadError) -> Self {
+        said(error.to_string())
+    }
+}
+
+impl From<Error> for BaseTrouble {
+    fn from(error: Error) -> Self {
+        said(error.to_string())
+    }
+}
+
+impl From<binlogz_source::Error> for BaseTrouble {
+    fn from(error: binlogz_source::Error) -> Self {
+        said(error.to_string())
+    }
+}
+
+impl ServerBase {
+    /// The base of the options, if they name one.
+    pub(crate) fn open(
+        args: &BaseArgs,
+        server: &SqlServerArgs,
+        workers: usize,
+    ) -> Result<Option<ServerBase>, Error> {
+        let Some(place) = &args.base else { return Ok(None) };
+        Ok(Some(ServerBase { connect: connect_options(server, place)?, workers }))
+    }
+
+    fn session(&self) -> Result<PastSession, PastError> {
+        PastSession::open(&self.connect)
+    }
+
+    fn line(&self, trouble: BaseTrouble) -> String {
+        // The option of `table-at` is the clause here.
+        let line = trouble.line.replacen("--at ", "AS OF ", 1);
+        let server = self.connect.server();
+        if line.contains(&server) { line } else { format!("{server}: {line}") }
+    }
+
+    fn rows(
+        &self,
+        table: (&str, &str),
+        moment: &PastMoment,
+        logs: &Logs,
+        out: &mut dyn Write,
+    ) -> Result<Vec<String>, BaseTrouble> {
+        let mut steps = BaseSteps { base: self, table, moment, logs, needs_gtids: false };
+        let RestoredTables { mut session, tables, doubts, .. } =
+            restore(&self.connect, (moment, false), &mut steps)?;
+        if let Some(line) = doubts.iter().flat_map(|doubts| doubts.lines()).next() {
+            return Err(said(line));
+        }
+        LiveTable::write_log(&tables, &mut session, EmptyTables::Mapped, out)?;
+        Ok(tables.iter().flat_map(|table| table.stored_columns()).map(str::to_owned).collect())
+    }
+}
+
+fn said(line: impl Into<String>) -> BaseTrouble {
+    BaseTrouble { line: line.into(), is_absent: false }
+}
+
+impl TableBase for ServerBase {
+    fn moment(&self, text: &str) -> Result<BaseMoment, String> {
+        if let Ok(gtid) = text.parse::<Gtid>() {
+            return Ok(BaseMoment::After(gtid));
+        }
+        let gtids: Option<GtidSet> =
+            text.contains(':').then(|| text.replace(['\n', ' '], "")).and_then(|text| text.parse().ok());
+        if let Some(gtids) = gtids.filter(|gtids| !gtids.is_empty()) {
+            return Ok(BaseMoment::Executed(gtids));
+        }
+        let time = text.parse::<GivenTime>();
+        let time =
+            time.map_err(|error| format!("{error}; or a GTID, as UUID:23, or a GTID set, as UUID:1-23"))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+        match time.microseconds() > i64::try_from(now).unwrap_or(i64::MAX) {
+            true => Err("is in the future".to_owned()),
+            false => Ok(BaseMoment::Before(time.microseconds())),
+        }
+    }
+
+    fn write_maps(&self, out: &mut dyn Write) -> Result<Vec<BaseTable>, String> {
+        let told = self.session().and_then(|mut session| session.write_maps(out));
+        let told = told.map_err(|error| self.line(error.into()))?;
+        let tables = told.into_iter().map(|table| BaseTable {
+            database: table.database,
+            name: table.table,
+            columns: table.stored,
+        });
+        Ok(tables.collect())
+    }
+
+    fn write_rows(
+        &self,
+        table: (&str, &str),
+        moment: &BaseMoment,
+        logs: &Logs,
+        out: &mut dyn Write,
+    ) -> Result<Option<Vec<String>>, String> {
+        let moment = match moment {
+            BaseMoment::Before(time) => PastMoment::InLog(TableMoment::Before(*time)),
+            BaseMoment::After(gtid) => PastMoment::InLog(TableMoment::After(*gtid)),
+            BaseMoment::Executed(gtids) => PastMoment::Executed(gtids.clone()),
+        };
+        match self.rows(table, &moment, logs, out) {
+            Ok(columns) => Ok(Some(columns)),
+            Err(trouble) if trouble.is_absent => Ok(None),
+            Err(trouble) => Err(self.line(trouble)),
+        }
+    }
+}
+
+/// What is done while a table is worked out.
+struct BaseSteps<'b> {
+    base: &'b ServerBase,
+    table: (&'b str, &'b str),
+    moment: &'b PastMoment,
+    logs: &'b Logs,
+    needs_gtids: bool,
+}
+
+impl RestoreSteps for BaseSteps<'_> {
+    type Failure = BaseTrouble;
+
+    fn names(
+        &self,
+        _: &mut PastSession,
+        _: Option<&LoggedStatements>,
+    ) -> Result<Vec<(String, String)>, PastError> {
+        Ok(vec![(self.table.0.to_owned(), self.table.1.to_owned())])
+    }
+
+    fn may_have_others(&self) -> bool {
+        false
+    }
+
+    fn likely(&self, _: &str, _: Vec<String>) -> Option<String> {
+        None
+    }
+
+    fn begin(&mut self, session: &mut PastSession, live: &[LiveTable]) -> Result<(), BaseTrouble> {
+        session.hold()?;
+        live.iter().try_for_each(|table| table.keep_columns(session))?;
+        Ok(())
+    }
+
+    fn needs_gtids(&self) -> bool {
+        self.needs_gtids
+    }
+
+    fn read(&mut self, keys: &mut TouchedKeys<'_>) -> Result<(), BaseTrouble> {
+        let connect = &self.base.connect;
+        let names = server_logs(connect)?.into_iter().map(|(name, _)| name).collect();
+        let may_be_first = |head: &LogHead| head.comes_before(self.moment);
+        let Some((names, head)) = from_last_head(names, connect, &may_be_first)? else {
+            return Err(said("has no binary log"));
+        };
+        let first = names.first().map(String::as_str).unwrap_or_default();
+        if !head.comes_before(self.moment) && !head.is_first_of_server(first) {
+            self.read_purged(keys, &head)?;
+        }
+        self.read_own(keys, first)
+    }
+}
+
+impl BaseSteps<'_> {
+    /// Reads the server's own logs from this one on.
+    fn read_own(&self, keys: &mut TouchedKeys<'_>, first: &str) -> Result<(), BaseTrouble> {
+        let logs = ServerLogs::open(&self.base.connect, first, LOG_BEGIN)?;
+        while let Some((name, bytes)) = logs.next_log()? {
+            self.read_log(keys, &name, Input::Stream(bytes))?;
+        }
+        Ok(())
+    }
+
+    /// Reads the logs of the query that came before the first that the server still has.
+    fn read_purged(&self, keys: &mut TouchedKeys<'_>, first_own: &LogHead) -> Result<(), BaseTrouble> {
+        let mut purged = Vec::new();
+        let mut has_moment = false;
+        for index in (0..self.logs.count()).rev() {
+            let (name, input) = self.logs.whole(index)?;
+            let Some(head) = head_of(input, name)? else { continue };
+            // The server has this one itself, and those after it.
+            if first_own.previous.is_subset(&head.previous) {
+                continue;
+            }
+            purged.push(index);
+            has_moment = head.comes_before(self.moment) || head.is_first();
+            if has_moment {
+                break;
+            }
+        }
+        if !has_moment {
+            return Err(said(
+                "its logs begin after the moment, and the INPUTs have none that begins before it: earlier changes aren't known",
+            ));
+        }
+        for index in purged.into_iter().rev() {
+            let (name, input) = self.logs.whole(index)?;
+            self.read_log(keys, name, input)?;
+        }
+        Ok(())
+    }
+
+    fn read_log(&self, keys: &mut TouchedKeys<'_>, name: &str, input: Input) -> Result<(), BaseTrouble> {
+        let ran = keys.read(input, name, self.base.workers, &mut |_| {});
+        let RunSummary { read, unread } = ran.map_err(|error| said(format!("{name}: {error}")))?;
+        if let Some(cut) = read.cut {
+            return Err(said(format!("{name} at {}: ends inside an event", cut.offset)));
+        }
+        self.check_unread(name, unread)
+    }
+
+    /// Refuses changes after the moment that could not be read.
+    fn check_unread(&self, name: &str, mut unread: UnreadChanges) -> Result<(), BaseTrouble> {
+        if let PastMoment::InLog(TableMoment::Before(moment)) = self.moment {
+            // Somewhere in the event's second.
+            unread.retain(|unread| (i64::from(unread.timestamp) + 1) * 1_000_000 > *moment);
+        }
+        match unread.iter().next() {
+            None if unread.unnamed() == 0 => Ok(()),
+            None => {
+                Err(said(format!("{name}: events could not be read; the table may have been changed there")))
+            }
+            Some(first) => Err(said(format!(
+                "{name} {first}; the table may have been changed there, so its rows aren't known"
+            ))),
+        }
+    }
+}
+
+/// The head of a log; `None`: it can't be read from its beginning twice.
+fn head_of(input: Input, name: &str) -> Result<Option<LogHead>, HeadError> {
+    match input {
+        Input::Places(places) | Input::Seek { places, .. } => {
+            LogHead::read(InOrder::new(places), name).map(Some)
+        }
+        Input::Stream(stream) | Input::Sparse { stream, .. } => LogHead::read(stream, name).map(Some),
+        _ => Ok(None),
+    }
+}

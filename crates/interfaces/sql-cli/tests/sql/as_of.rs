@@ -1,0 +1,352 @@
+//! Tables as they were, `AS OF` and at the end of the logs: a server is stopped at moments of a random workload, between two
+//! transactions, and its rows are noted; later the query gives the same rows, or says why it can't.
+//!
+//! `SEED=N` repeats a run, `BINLOGZ_MOMENTS` says how many moments are asked for.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use binlogz_testkit::random::Random;
+use binlogz_testkit::{InstalledTool, MysqlSandbox, Result, Tool, mutate, require_tool, setting};
+
+use crate::common::{Ran, archive_of, sql};
+
+const TABLES: [&str; 3] = ["orders", "Items", "`odd table`"];
+const COLUMNS: &str = "id INT, part VARCHAR(20), u BIGINT UNSIGNED, n DECIMAL(12,3), r DOUBLE, v VARCHAR(40), at DATETIME(3), moment \
+     TIMESTAMP(6) NULL, e ENUM('one','é'), s SET('x','y'), raw VARBINARY(9), PRIMARY KEY (id, part)";
+
+/// The server's rows as text: columns that differ in spelling are told by functions that both sides have.
+const OF_SERVER: &str = "SELECT id, part, u, n, r, v, DATE_FORMAT(at, '%Y-%m-%d %H:%i:%s.%f'), DATE_FORMAT(moment, '%Y-%m-%d %H:%i:%s.%f'), e, s, \
+     HEX(raw) FROM shop.";
+const OF_QUERY: &str = "SELECT id, part, u, n, r, v, to_char(at, '%Y-%m-%d %H:%M:%S%.6f'), to_char(moment, '%Y-%m-%d %H:%M:%S%.6f'), e, s, hex(raw) \
+     FROM ";
+
+/// A table at a moment, as the server had it.
+struct NotedTable {
+    name: &'static str,
+    /// The server's GTIDs, and its last own one.
+    executed: String,
+    last: String,
+    /// Its time.
+    time: String,
+    rows: Vec<String>,
+    /// The columns at the moment were those at the beginning.
+    is_plain: bool,
+}
+
+fn place(server: &MysqlSandbox) -> String {
+    format!("root@{}", server.socket().display())
+}
+
+/// A query with the server as base, without the heading of its answer.
+fn ask(server: &MysqlSandbox, statement: &str, logs: &[PathBuf]) -> Ran {
+    let mut command = sql(["--format", "tsv", "--base", &place(server), statement]);
+    command.args(logs).output().unwrap().into()
+}
+
+fn sorted(text: &str, heading: usize) -> Vec<String> {
+    let mut rows: Vec<String> = text.lines().skip(heading).map(str::to_owned).collect();
+    rows.sort();
+    rows
+}
+
+fn note(server: &MysqlSandbox, name: &'static str, is_plain: bool) -> Result<NotedTable> {
+    let executed = server.gtid_executed()?;
+    let (uuid, numbers) = executed.split_once(':').unwrap();
+    let last = numbers.rsplit(['-', ':']).next().unwrap();
+    let last = format!("{uuid}:{last}");
+    let time = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?.trim().to_owned();
+    let rows = match is_plain {
+        true => server.sql(&format!("SET NAMES utf8mb4; SET time_zone = '+00:00'; {OF_SERVER}{name}"))?,
+        false => server.sql(&format!("SELECT id, part, u FROM shop.{name}"))?,
+    };
+    Ok(NotedTable { name, executed, last, time, rows: sorted(&rows, 0), is_plain })
+}
+
+/// A random change of rows.
+fn change(random: &mut Random, table: &str, v: &str) -> String {
+    let id = random.below(30);
+    let part = ["a", "B", "é"][random.below(3)];
+    let number = random.below(1_000_000);
+    match random.below(6) {
+        0 => format!("DELETE FROM {table} WHERE id = {id}"),
+        1 => format!("UPDATE {table} SET u = {number}, {v} = NULL, r = {number} / 7 + 0.01 WHERE id < {id}"),
+        2 => format!("UPDATE IGNORE {table} SET id = id + 40, raw = x'00ff{id:02x}' WHERE id = {id}"),
+        3 => format!(
+            "UPDATE {table} SET n = -{number}.125, e = 'é', s = 'x,y', at = '2026-11-29 01:02:03.456' WHERE part = '{part}'"
+        ),
+        _ => format!(
+            "REPLACE INTO {table} (id, part, u, n, r, {v}, at, moment, e, s, raw) VALUES ({id}, '{part}', 18446744073709551615 - {number}, {number}.5, \
+             {number}.25, 'tab\\t é {number}', '2026-01-01 00:00:00', '2026-11-29 01:02:03.000{id:03}', 'one', '', x'')"
+        ),
+    }
+}
+
+/// A workload with its notes.
+fn noted(server: &MysqlSandbox, random: &mut Random, steps: usize) -> Result<Vec<NotedTable>> {
+    server.sql("CREATE DATABASE shop")?;
+    for table in TABLES {
+        server.sql(&format!("CREATE TABLE shop.{table} ({COLUMNS})"))?;
+    }
+    let mut notes = Vec::new();
+    let mut altered = [false; TABLES.len()];
+    for step in 0..steps {
+        let number = random.below(TABLES.len());
+        let table = TABLES[number];
+        let mut statements = "USE shop; SET NAMES utf8mb4; SET time_zone = '+00:00'; BEGIN;".to_owned();
+        for _ in 0..=random.below(3) {
+            statements += &change(random, table, if altered[number] { "w" } else { "v" });
+            statements.push(';');
+        }
+        server.sql(&(statements + "COMMIT"))?;
+        if step == steps / 2 {
+            server.flush_binary_logs()?;
+        }
+        // Later columns and names are followed; the rows of before have those of before.
+        if random.below(4) == 0 && !altered[number] {
+            altered[number] = true;
+            server.sql(&format!(
+                "ALTER TABLE shop.{table} ADD COLUMN later INT DEFAULT 5 AFTER id, RENAME COLUMN v TO w"
+            ))?;
+        }
+        let asked = random.below(TABLES.len());
+        notes.push(note(server, TABLES[asked], !altered[asked])?);
+    }
+    server.sql("USE shop; RENAME TABLE orders TO orders_old; CREATE TABLE orders (id INT PRIMARY KEY); INSERT INTO orders VALUES (7)")?;
+    Ok(notes)
+}
+
+#[test]
+fn a_table_is_as_it_was_at_random_moments() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let seed = mutate::seed();
+    let moments: usize = setting("BINLOGZ_MOMENTS", 8);
+    let mut random = Random::new(seed);
+    let server = mysql.sandbox().start()?;
+    let notes = noted(&server, &mut random, moments.div_ceil(4).max(12))?;
+    let log = server.flush_binary_logs()?;
+    for _ in 0..moments {
+        let NotedTable { name, executed, last, time, rows, is_plain } = &notes[random.below(notes.len())];
+        let moment = [executed, last, time][random.below(3)];
+        let name = match name.strip_prefix('`') {
+            Some(name) => format!("\"{}\"", name.trim_end_matches('`')),
+            None => format!("\"{name}\""),
+        };
+        let select = if *is_plain { OF_QUERY } else { "SELECT id, part, u FROM " };
+        let ran = ask(&server, &format!("{select}shop.{name} AS OF '{moment}'"), std::slice::from_ref(&log));
+        assert_eq!((ran.code, &*ran.error), (Some(0), ""), "SEED={seed} {name} AS OF {moment}");
+        assert_eq!(sorted(&ran.out, 1), *rows, "SEED={seed} {name} AS OF {moment}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_alone_is_as_at_the_end_of_the_logs() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE shop; USE shop; CREATE TABLE orders (id INT PRIMARY KEY, total INT, twice INT AS (total * 2) STORED); \
+                CREATE TABLE quiet (id INT PRIMARY KEY, e ENUM('a','b')); INSERT INTO quiet VALUES (1, 'b')")?;
+    let first = server.flush_binary_logs()?;
+    // The second in which a log begins may belong to the log before it.
+    server.sql("DO SLEEP(1.2); USE shop; INSERT INTO orders (id, total) VALUES (1, 10), (2, 20)")?;
+    let moment = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
+    let moment = moment.trim();
+    server.sql("UPDATE shop.orders SET total = 11 WHERE id = 1")?;
+    let second = server.flush_binary_logs()?;
+    server.sql("DELETE FROM shop.orders WHERE id = 2; INSERT INTO shop.orders (id, total) VALUES (3, 30)")?;
+    let third = server.flush_binary_logs()?;
+    let logs = [first.clone(), second.clone()];
+    let all = "SELECT * FROM shop.orders ORDER BY id";
+    assert_eq!(ask(&server, all, &logs).ok(), "id\ttotal\n1\t11\n2\t20\n");
+    assert_eq!(
+        ask(&server, all, &[first.clone(), second.clone(), third.clone()]).ok(),
+        "id\ttotal\n1\t11\n3\t30\n"
+    );
+    // Of several moments in one statement, and of a table that the logs don't name.
+    let both = format!(
+        "SELECT o.id, orders.total, now.total, q.e FROM shop.orders AS OF '{moment}' LEFT JOIN shop.orders now ON now.id = orders.id JOIN shop.quiet q \
+         ON q.id = 1 JOIN shop.orders AS OF '{moment}' AS o ON o.id = orders.id ORDER BY 1"
+    );
+    let second_alone = [second.clone()];
+    assert_eq!(ask(&server, &both, &second_alone).ok(), "id\ttotal\ttotal\te\n1\t10\t11\tb\n2\t20\t20\tb\n");
+    let count = format!("SELECT count(*) AS n FROM shop.orders AS OF '{moment}'");
+    assert_eq!(ask(&server, &count, &second_alone).ok(), "n\n2\n");
+    let empty = ask(&server, "SELECT * FROM shop.orders", &[first.clone()]).ok();
+    assert_eq!(empty, "id\ttotal\n", "a table without rows has its columns");
+    // The changes are still there.
+    let changes = "SELECT operation, after.total FROM table_changes('shop', 'orders') ORDER BY 2";
+    let schema = place(&server);
+    let mut command = sql(["--format", "tsv", "--base", &schema, "--schema", &schema, changes]);
+    let ran = Ran::from(command.arg(&second).output().unwrap());
+    assert_eq!(ran.ok().lines().skip(1).collect::<Vec<_>>(), ["insert\t10", "update\t11", "insert\t20"]);
+    let listed = ask(&server, "SHOW TABLES", &second_alone).ok();
+    assert!(listed.contains("shop\tquiet") && listed.contains("shop\torders"), "{listed}");
+    let described = ask(&server, "DESCRIBE shop.quiet", &second_alone).ok();
+    assert!(described.contains("e\tUtf8"), "{described}");
+
+    // What the server has purged comes from the inputs, in an archive too.
+    let copies = tempfile::tempdir().unwrap();
+    let archive = copies.path().join("archive");
+    archive_of(&[first.clone(), second.clone()], &archive);
+    let third_name = third.file_name().unwrap().to_str().unwrap();
+    let kept = copies.path().join(third_name);
+    std::fs::copy(&third, &kept).unwrap();
+    server.sql(&format!("PURGE BINARY LOGS TO '{third_name}'"))?;
+    let at = format!("SELECT * FROM shop.orders AS OF '{moment}' ORDER BY id");
+    assert_eq!(ask(&server, &at, &[archive.clone()]).ok(), "id\ttotal\n1\t10\n2\t20\n");
+    assert_eq!(ask(&server, &at, &[archive, kept.clone()]).ok(), "id\ttotal\n1\t10\n2\t20\n");
+    let said = ask(&server, &at, &[kept]).failure();
+    assert!(said.contains("begin after the moment"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn what_is_not_known_exactly_is_an_error_with_its_place() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE shop; USE shop; CREATE TABLE emptied (id INT PRIMARY KEY); CREATE TABLE heap (id INT); CREATE TABLE by_text (id INT \
+                PRIMARY KEY, v INT); INSERT INTO emptied VALUES (1); INSERT INTO by_text VALUES (1, 1)")?;
+    let executed = server.gtid_executed()?;
+    let time = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?.trim().to_owned();
+    server.sql("USE shop; TRUNCATE TABLE emptied; SET SESSION binlog_format = STATEMENT; UPDATE by_text SET v = 2; SET SESSION binlog_format = ROW; \
+                CREATE TABLE young (id INT PRIMARY KEY)")?;
+    let (uuid, numbers) = executed.split_once(':').unwrap();
+    let last: u64 = numbers.rsplit('-').next().unwrap().parse().unwrap();
+    let log = server.flush_binary_logs()?;
+    for (table, moment, lines) in [
+        (
+            "shop.emptied",
+            &*executed,
+            &["shop.emptied: ", "TRUNCATE TABLE emptied", &*format!("{uuid}:{}", last + 1), " at "][..],
+        ),
+        ("shop.by_text", &*time, &["UPDATE by_text SET v = 2", &*format!("{uuid}:{}", last + 2)]),
+        ("shop.young", &*time, &["CREATE TABLE young", "didn't exist at the moment"]),
+        ("shop.heap", &*time, &["has no primary key"]),
+        ("shop.nothing", &*time, &["there is no table shop.nothing AS OF"]),
+        ("shop.by_text", &*format!("{uuid}:{}", last + 900), &["this transaction is not in the logs"]),
+        (
+            "shop.by_text",
+            &*format!("{uuid}:1-{}", last + 900),
+            &["these transactions of the moment are not in the logs"],
+        ),
+        ("shop.by_text", &*format!("{uuid}:2-{last}"), &["aren't: the server never had just these"]),
+        ("shop.by_text", "2099-01-01", &["is in the future"]),
+        ("shop.by_text", "soon", &["or a GTID, as UUID:23, or a GTID set, as UUID:1-23"]),
+        ("changes", &*time, &["expected a table of a database, as shop.orders AS OF"]),
+    ] {
+        let said =
+            ask(&server, &format!("SELECT * FROM {table} AS OF '{moment}'"), std::slice::from_ref(&log))
+                .failure();
+        for line in lines {
+            assert!(said.contains(line), "{table} AS OF {moment}: {said}");
+        }
+    }
+    let statement = format!("SELECT 1 FROM shop.by_text AS OF '{time}'");
+    let ran: Ran = sql([statement.as_str()]).arg(&log).output().unwrap().into();
+    assert!(ran.failure().contains("needs --base, the server that has the tables"));
+    Ok(())
+}
+
+/// A server of queries with a base, ended with the test.
+struct BaseServing {
+    child: Child,
+    port: String,
+    _temporary: tempfile::TempDir,
+}
+
+impl BaseServing {
+    fn start(server: &MysqlSandbox, log: &Path) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut command =
+            sql(["serve", "--listen", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--base", &place(server)]);
+        command.arg(log).env("TMPDIR", temporary.path());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines.map_while(std::result::Result::ok).find_map(|line| {
+            let (_, address) = line.split_once("on mysql://")?;
+            Some(address.rsplit_once(':')?.1.to_owned())
+        });
+        BaseServing { child, port: port.expect("it listens for MySQL's clients"), _temporary: temporary }
+    }
+
+    /// What the mysql client says: rows, or its error.
+    fn ask(&self, mysql: &InstalledTool, statement: &str) -> std::result::Result<String, String> {
+        let mut command: Command = mysql.command("mysql");
+        command.args([
+            "--no-defaults",
+            "-h127.0.0.1",
+            "-P",
+            &self.port,
+            "-u",
+            "anybody",
+            "--batch",
+            "-N",
+            "-e",
+            statement,
+        ]);
+        let output = command.output().unwrap();
+        match output.status.success() {
+            true => Ok(String::from_utf8(output.stdout).unwrap()),
+            false => Err(String::from_utf8(output.stderr).unwrap()),
+        }
+    }
+}
+
+impl Drop for BaseServing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn mysqls_clients_ask_for_tables_as_they_were() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE shop; USE shop; CREATE TABLE Orders (id INT PRIMARY KEY, `Total` DECIMAL(9,2), at DATETIME); INSERT INTO Orders VALUES \
+                (1, 10.50, '2026-11-29 01:02:03'), (2, 20, NULL)")?;
+    let executed = server.gtid_executed()?;
+    server.sql("UPDATE shop.Orders SET `Total` = 99 WHERE id = 1; CREATE TABLE shop.quiet (id BIGINT UNSIGNED PRIMARY KEY)")?;
+    let log = server.flush_binary_logs()?;
+    server.sql("DELETE FROM shop.Orders")?;
+    let serving = BaseServing::start(&server, &log);
+    let then = "1\t10.50\t2026-11-29 01:02:03.000000\n2\t20.00\tNULL\n";
+    for (statement, rows) in [
+        (format!("SELECT * FROM `shop`.`Orders` AS OF '{executed}' ORDER BY id"), then),
+        (format!("USE shop; SELECT Orders.id, o.total, o.at FROM Orders AS OF \"{executed}\", Orders as of '{executed}' o WHERE o.id = Orders.id ORDER BY 1"), then),
+        (format!("SELECT SUM(total) FROM shop.Orders FOR SYSTEM_TIME AS OF '{executed}'"), "30.50\n"),
+        ("SELECT id, total FROM shop.Orders ORDER BY id".to_owned(), "1\t99.00\n2\t20.00\n"),
+        ("SELECT COUNT(*) FROM shop.quiet".to_owned(), "0\n"),
+        ("SHOW TABLES FROM shop".to_owned(), "Orders\nquiet\n"),
+        (
+            "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = 'shop' ORDER BY table_name, ordinal_position".to_owned(),
+            "id\tint\nTotal\tdecimal\nat\tdatetime\nid\tbigint\n",
+        ),
+    ] {
+        assert_eq!(serving.ask(mysql, &statement).as_deref(), Ok(rows), "{statement}");
+    }
+    for (statement, number, said) in [
+        (
+            format!("SELECT 1 FROM shop.nothing AS OF '{executed}'"),
+            "ERROR 1146 (42S02)",
+            "Table 'shop.nothing",
+        ),
+        ("SELECT 1 FROM shop.Orders AS OF 'soon'".to_owned(), "ERROR 1105", "AS OF 'soon'"),
+        (format!("SELECT 1 FROM shop.quiet AS OF '{executed}'"), "ERROR 1105", "didn't exist at the moment"),
+        (
+            format!("SELECT nothing FROM shop.Orders AS OF '{executed}'"),
+            "ERROR 1054 (42S22)",
+            "Unknown column 'nothing'",
+        ),
+        (
+            "SELECT 1 FROM changes AS OF '10:42'".to_owned(),
+            "ERROR 1146 (42S02)",
+            "Table 'binlog.changes' doesn't exist",
+        ),
+    ] {
+        let error = serving.ask(mysql, &statement).unwrap_err();
+        assert!(error.contains(number) && error.contains(said), "{statement}: {error}");
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The tables of a base: their columns now, and their rows at moments.
+//!
+//! ```text
+//! base → a log of table maps, a log of inserts → the readers of logs, as for any other → columns of the table itself
+//! ```
+//!
+//! So values have the types that they have in the changes of the same table. The log is in an encrypted temporary file.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::sync::{Arc, OnceLock};
+
+use binlogz_archive::Scratch;
+use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
+use parking_lot::Mutex;
+
+use crate::error::LogError;
+use crate::logs::{BaseMoment, Logs, TableBase};
+use crate::tables::{ChangesTable, MadeColumn, TableReader, user};
+
+/// Tables at moments that are kept for the next statement.
+const MOMENTS_MAX: usize = 8;
+
+/// The column of the image that inserts have.
+const AFTER: &str = "after";
+
+/// The tables of a base.
+pub(super) struct BaseTables {
+    base: Arc<dyn TableBase>,
+    logs: Arc<Logs>,
+    workers: usize,
+    /// The columns of all tables now, by database and name.
+    now: OnceLock<BTreeMap<(String, String), Fields>>,
+    end: OnceLock<BaseMoment>,
+    /// Those that were read last, by name and moment.
+    read: Mutex<VecDeque<(String, Arc<MomentRows>)>>,
+    /// Two that ask at once would both ask the base.
+    reading: Mutex<()>,
+}
+
+/// The rows of a table at a moment.
+#[derive(Debug)]
+pub(super) struct MomentRows {
+    pub(super) logs: Arc<Logs>,
+    pub(super) reader: Arc<ChangesTable>,
+    /// For each column, where the reader has it.
+    pub(super) places: Vec<MadeColumn>,
+    pub(super) schema: SchemaRef,
+    pub(super) workers: usize,
+}
+
+impl std::fmt::Debug for BaseTables {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BaseTables").field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl BaseTables {
+    /// The tables of the logs' base; `None`: they have none.
+    pub(super) fn of(logs: &Arc<Logs>, workers: usize) -> Option<Arc<Self>> {
+        let base = Arc::clone(logs.base()?);
+        Some(Arc::new(BaseTables {
+            base,
+            logs: Arc::clone(logs),
+            workers,
+            now: OnceLock::new(),
+            end: OnceLock::new(),
+            read: Mutex::default(),
+            reading: Mutex::default(),
+        }))
+    }
+
+    /// The columns of all tables as they are now.
+    pub(super) fn now(&self) -> Result<&BTreeMap<(String, String), Fields>, LogError> {
+        let _one = self.reading.lock();
+        if let Some(known) = self.now.get() {
+            return Ok(known);
+        }
+        let mut out = BufWriter::new(scratch()?);
+        let tables = self.base.write_maps(&mut out).map_err(LogError)?;
+        let logs = logs_of(out)?;
+        let mut found = user::tables(&logs, self.workers, &|_, _| true, &|_, _| true)?;
+        let fields = tables.into_iter().map(|table| {
+            let name = (table.database, table.name);
+            let fields = found.remove(&name).map(|columns| columns.fields()).unwrap_or_default();
+            let own = table.columns.iter().filter_map(|column| fields.find(column).map(|(_, field)| field));
+            let own: Fields = own.cloned().collect();
+            (name, own)
+        });
+        let fields = fields.collect();
+        Ok(self.now.get_or_init(|| fields))
+    }
+
+    /// The columns of all tables, if they were looked for.
+    pub(super) fn known(&self) -> Option<&BTreeMap<(String, String), Fields>> {
+        self.now.get()
+    }
+
+    /// The moment of the logs' end.
+    fn end(&self) -> Result<&BaseMoment, LogError> {
+        if let Some(known) = self.end.get() {
+            return Ok(known);
+        }
+        let end = self.logs.executed()?;
+        Ok(self.end.get_or_init(|| BaseMoment::Executed(end)))
+    }
+
+    /// The rows of a table at a moment, as a user wrote it, or at the end of the logs; `None`: there is no such table.
+    pub(super) fn rows(
+        &self,
+        (database, table): (&str, &str),
+        moment: Option<&str>,
+    ) -> Result<Option<Arc<MomentRows>>, LogError> {
+        let moment = match moment {
+            Some(text) => {
+                self.base.moment(text).map_err(|line| LogError(format!("AS OF '{text}': {line}")))?
+            }
+            None => self.end()?.clone(),
+        };
+        let name = format!("{database}\0{table}\0{moment}");
+        let _one = self.reading.lock();
+        let known = self.read.lock().iter().find(|(own, _)| *own == name).map(|(_, rows)| Arc::clone(rows));
+        if let Some(known) = known {
+            return Ok(Some(known));
+        }
+        let Some(rows) = self.read_rows((database, table), &moment)? else { return Ok(None) };
+        let rows = Arc::new(rows);
+        let mut read = self.read.lock();
+        if read.len() >= MOMENTS_MAX {
+            read.pop_front();
+        }
+        read.push_back((name, Arc::clone(&rows)));
+        Ok(Some(rows))
+    }
+
+    fn read_rows(
+        &self,
+        (database, table): (&str, &str),
+        moment: &BaseMoment,
+    ) -> Result<Option<MomentRows>, LogError> {
+        let mut out = BufWriter::new(scratch()?);
+        let told = self.base.write_rows((database, table), moment, &self.logs, &mut out);
+        let Some(columns) = told.map_err(|line| LogError(format!("{database}.{table}: {line}")))? else {
+            return Ok(None);
+        };
+        let logs = logs_of(out)?;
+        let found = user::columns(&logs, database, table, self.workers)?;
+        let fields = found.map(|found| found.fields()).unwrap_or_default();
+        let reader = ChangesTable::of_fields(fields.clone());
+        let lost =
+            |column: &str| LogError(format!("{database}.{table}: the base doesn't tell the column {column}"));
+        let image = reader.schema().index_of(AFTER).map_err(|_| lost(AFTER))?;
+        let mut places = Vec::new();
+        let mut own = Vec::new();
+        for column in &columns {
+            let (place, field) = fields.find(column).ok_or_else(|| lost(column))?;
+            places.push(MadeColumn::Field(image, place));
+            own.push(Arc::clone(field));
+        }
+        let schema = Arc::new(Schema::new(own.into_iter().collect::<Fields>()));
+        let logs = Arc::new(logs);
+        Ok(Some(MomentRows { logs, reader: Arc::new(reader), places, schema, workers: self.workers }))
+    }
+}
+
+fn temporary(error: std::io::Error) -> LogError {
+    LogError(format!("temporary files, in the folder that TMPDIR names: {error}"))
+}
+
+fn scratch() -> Result<Scratch, LogError> {
+    Scratch::new().map_err(temporary)
+}
+
+/// What was written, as a log.
+fn logs_of(mut out: BufWriter<Scratch>) -> Result<Logs, LogError> {
+    out.flush().map_err(temporary)?;
+    let mut file = out.into_inner().map_err(|error| temporary(error.into_error()))?;
+    let size = file.seek(SeekFrom::End(0)).map_err(temporary)?;
+    Ok(Logs::of_scratch("the base", file, size))
+}

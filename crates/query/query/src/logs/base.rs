@@ -1,0 +1,71 @@
+//! A base: where the rows of tables are known at a moment, besides what logs tell of their changes.
+
+use std::fmt;
+use std::io::Write;
+
+use binlogz_binlog::gtid::{Gtid, GtidSet};
+
+use super::Logs;
+
+/// A moment of a base's tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseMoment {
+    /// Before the first transaction, in the log's order, that was committed at this time or later, in microseconds since 1970.
+    Before(i64),
+    /// After this transaction.
+    After(Gtid),
+    /// When just these transactions had been executed.
+    Executed(GtidSet),
+}
+
+impl fmt::Display for BaseMoment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BaseMoment::Before(time) => write!(f, "before {time}"),
+            BaseMoment::After(gtid) => write!(f, "after {gtid}"),
+            BaseMoment::Executed(gtids) => write!(f, "{gtids}"),
+        }
+    }
+}
+
+/// A table of a base as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseTable {
+    /// Its database.
+    pub database: String,
+    /// Its name.
+    pub name: String,
+    /// The columns whose values a base has, in their order; empty: they aren't known.
+    pub columns: Vec<String>,
+}
+
+/// Tells tables as they were. Errors are lines for people.
+pub trait TableBase: fmt::Debug + Send + Sync {
+    /// The moment that a user wrote after AS OF.
+    ///
+    /// # Errors
+    ///
+    /// A text that is no moment, or a moment that is still to come.
+    fn moment(&self, text: &str) -> Result<BaseMoment, String>;
+
+    /// Writes a binary log with the table maps of all tables as they are now.
+    ///
+    /// # Errors
+    ///
+    /// A base that can't be read.
+    fn write_maps(&self, out: &mut dyn Write) -> Result<Vec<BaseTable>, String>;
+
+    /// Writes a binary log with the rows that a table, by its database and name then, had at a moment, as inserts, or if it had none, with its
+    /// map alone. Returns the columns that these have, in their order; `None`: there is no such table. The logs are those of the query.
+    ///
+    /// # Errors
+    ///
+    /// Rows that can't be told exactly; the line says after which statement, or since where.
+    fn write_rows(
+        &self,
+        table: (&str, &str),
+        moment: &BaseMoment,
+        logs: &Logs,
+        out: &mut dyn Write,
+    ) -> Result<Option<Vec<String>>, String>;
+}
