@@ -15,7 +15,7 @@ use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlServerArgs};
 use binlogz_cli_common::time::GivenTime;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_flow::{InOrder, Input};
-use binlogz_query::{BaseMoment, BaseTable, Error, Logs, TableBase};
+use binlogz_query::{BaseMoment, BaseTable, Error, TableBase, WholeLogs};
 use binlogz_row_changes::{
     EmptyTables, HeadError, LOG_BEGIN, LiveTable, LogHead, LoggedStatements, PastError, PastMoment,
     PastSession, RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, from_last_head, restore,
@@ -90,7 +90,7 @@ impl ServerBase {
         &self,
         table: (&str, &str),
         moment: &PastMoment,
-        logs: &Logs,
+        logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<Vec<String>, BaseTrouble> {
         let mut steps = BaseSteps { base: self, table, moment, logs, needs_gtids: false };
@@ -143,7 +143,7 @@ impl TableBase for ServerBase {
         &self,
         table: (&str, &str),
         moment: &BaseMoment,
-        logs: &Logs,
+        logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<Option<Vec<String>>, String> {
         let moment = match moment {
@@ -164,7 +164,7 @@ struct BaseSteps<'b> {
     base: &'b ServerBase,
     table: (&'b str, &'b str),
     moment: &'b PastMoment,
-    logs: &'b Logs,
+    logs: &'b dyn WholeLogs,
     needs_gtids: bool,
 }
 

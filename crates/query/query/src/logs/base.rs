@@ -4,8 +4,9 @@ use std::fmt;
 use std::io::Write;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_flow::Input;
 
-use super::Logs;
+use crate::Result;
 
 /// A moment of a base's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,19 @@ pub struct BaseTable {
     pub columns: Vec<String>,
 }
 
+/// The logs of a query, for a base that needs those which it hasn't itself.
+pub trait WholeLogs {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// A log as the user gave it, and all of it to be read.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be opened.
+    fn whole(&self, index: usize) -> Result<(&str, Input)>;
+}
+
 /// Tells tables as they were. Errors are lines for people.
 pub trait TableBase: fmt::Debug + Send + Sync {
     /// The moment that a user wrote after AS OF.
@@ -65,7 +79,7 @@ pub trait TableBase: fmt::Debug + Send + Sync {
         &self,
         table: (&str, &str),
         moment: &BaseMoment,
-        logs: &Logs,
+        logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<Option<Vec<String>>, String>;
 }

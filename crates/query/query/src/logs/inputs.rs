@@ -27,7 +27,7 @@ use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
-use super::base::TableBase;
+use super::base::{TableBase, WholeLogs};
 use crate::error::{Error, LogError, Result};
 
 /// The most lines about changes that could not be read.
@@ -238,21 +238,6 @@ impl Logs {
     /// The base, if there is one.
     pub(crate) fn base(&self) -> Option<&Arc<dyn TableBase>> {
         self.base.as_ref()
-    }
-
-    /// How many logs there are.
-    pub fn count(&self) -> usize {
-        self.logs.len()
-    }
-
-    /// A log as the user gave it, and all of it to be read.
-    ///
-    /// # Errors
-    ///
-    /// A log that can't be opened.
-    pub fn whole(&self, index: usize) -> Result<(&str, Input)> {
-        let input = self.open(index, &mut |_| true).map_err(|error| Error::Log(error.to_string()))?;
-        Ok((self.path(index), input))
     }
 
     /// Bytes of all logs, those in archives unpacked; `None`: the size of one is unknown.
@@ -686,6 +671,17 @@ fn spooled(pipe: &mut dyn Read) -> io::Result<Source> {
     let mut file = Scratch::new()?;
     let size = io::copy(pipe, &mut file)?;
     Ok(Source::Spooled(Arc::new(file), size))
+}
+
+impl WholeLogs for Logs {
+    fn count(&self) -> usize {
+        self.logs.len()
+    }
+
+    fn whole(&self, index: usize) -> Result<(&str, Input)> {
+        let input = self.open(index, &mut |_| true).map_err(|error| Error::Log(error.to_string()))?;
+        Ok((self.path(index), input))
+    }
 }
 
 #[cfg(test)]

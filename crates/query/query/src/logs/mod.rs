@@ -13,7 +13,7 @@ mod inputs;
 mod told;
 pub(crate) mod wanted;
 
-pub use base::{BaseMoment, BaseTable, TableBase};
+pub use base::{BaseMoment, BaseTable, TableBase, WholeLogs};
 pub use inputs::{Logs, SchemaTime};
 pub(crate) use inputs::{ReceivedParts, apart};
 pub(crate) use told::ToldTable;
