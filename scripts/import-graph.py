@@ -29,13 +29,14 @@ from file_imports import FileGraph
 FLOORS = "files format transform storage report replication repair query interfaces lab".split()
 
 # From the bottom to the top. A crate depends on what stands before it, never on what stands after it.
-CRATES = """atomic-file scratch-file private-server binlog schema payload encryption figures arrow flow print change-formats stats triage advise wire source row-changes archive inspect fleet store variables client-sql engine relay-log relay-forms relay relay-config replay sandbox
+CRATES = """atomic-file scratch-file private-server binlog schema payload encryption figures arrow flow exits print change-formats stats triage advise wire source row-changes archive inspect fleet store variables client-sql engine relay-log relay-forms relay relay-config replay sandbox
 testkit experiments bench-programs cli-common bench cli query query-server flight mysql-front sql-cli python capi""".split()
 
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
 # where its imports put it, so that only cycles are looked for.
 FOLDERS = {
     "archive": "codec log block storage format segment operations".split(),
+    "exits": "policy value table statement log".split(),
     "experiments": "preset server safety load measure run report".split(),
     "flow": "read work events measure passes".split(),
     "payload": "codec transaction rewritten compress expand".split(),

@@ -1,0 +1,35 @@
+//! What the logs of one run have in common: the policy, the tables, and what was met so far.
+
+use std::collections::BTreeSet;
+
+use binlogz_schema::{TablesOfLogs, TablesSoFar};
+use parking_lot::Mutex;
+
+use crate::counts::ExitCounts;
+use crate::policy::{ExitPolicy, RulePlace};
+
+/// What the logs of one run have in common.
+pub(super) struct ExitRun {
+    pub(super) policy: ExitPolicy,
+    pub(super) tables: TablesOfLogs,
+    /// Table maps get the names and keys that are known otherwise.
+    pub(super) completes: bool,
+    pub(super) progress: Mutex<ExitProgress>,
+}
+
+/// What was met so far.
+#[derive(Default)]
+pub(super) struct ExitProgress {
+    pub(super) so_far: TablesSoFar,
+    pub(super) counts: ExitCounts,
+    /// Rules of columns that a table had.
+    pub(super) met: BTreeSet<RulePlace>,
+    /// Rules of columns of the tables that were met, and how to show one that no table had.
+    pub(super) expected: BTreeSet<(RulePlace, String)>,
+}
+
+impl std::fmt::Debug for ExitRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExitRun").finish_non_exhaustive()
+    }
+}

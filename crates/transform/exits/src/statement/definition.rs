@@ -1,0 +1,321 @@
+//! The definition of a table with masked columns: it leaves if it holds no value that may be one of theirs.
+//!
+//! | part | of a masked column | of others |
+//! |---|---|---|
+//! | lengths of types and of parts of keys | stay | stay |
+//! | members of ENUM and SET | become numbers | stay |
+//! | COMMENT | becomes empty | stays |
+//! | DEFAULT of zero or nothing, CURRENT_TIMESTAMP | stays | stays |
+//! | any other value | none may be there | stays, unless the same part names a masked column |
+//!
+//! AUTO_INCREMENT of the table becomes 1: servers take the highest number that there is.
+
+use std::ops::Range;
+
+use sqlparser::tokenizer::Token;
+
+use super::StatementVerdict;
+use super::words::{LoggedWords, is_value};
+use crate::policy::{ColumnExit, ExitPolicy};
+
+/// Words with which a part begins that is no column.
+const NO_COLUMNS: [&str; 12] = [
+    "PRIMARY",
+    "KEY",
+    "INDEX",
+    "UNIQUE",
+    "FULLTEXT",
+    "SPATIAL",
+    "CONSTRAINT",
+    "CHECK",
+    "FOREIGN",
+    "PERIOD",
+    "LIKE",
+    "PARTITION",
+];
+/// Words after which a number in parentheses is a precision.
+const CLOCKS: [&str; 5] = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME"];
+
+/// What comes after the table's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DefinitionForm {
+    /// Columns and keys in parentheses, then options.
+    Create,
+    /// The columns of an index in parentheses.
+    Index,
+    /// Changes of the table.
+    Change,
+}
+
+/// Why a definition can't leave.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum BadDefinition {
+    /// It may hold a value of this masked column, or of any.
+    HasValue(Option<String>),
+    /// A column gets another name, for which other rules are.
+    Renamed(String, String),
+}
+
+impl BadDefinition {
+    pub(super) fn verdict(self, policy: &ExitPolicy, rules: &[usize], table: &str) -> StatementVerdict {
+        match self {
+            BadDefinition::HasValue(column) => {
+                let column = column.map(|column| format!(" at column {column}")).unwrap_or_default();
+                StatementVerdict::Unmasked(format!(
+                    "{table}: statements that define it, with values{column} that can't be masked (DEFAULT, CHECK, AS, PARTITION)"
+                ))
+            }
+            BadDefinition::Renamed(from, to) => StatementVerdict::Refused(format!(
+                "{}: {table}, column {from} becomes {to}, for which the policy has other rules, expected the same for both names",
+                policy.shown(policy.line_of(rules))
+            )),
+        }
+    }
+}
+
+/// The text of a definition that may leave; the words are read up to the table's name.
+pub(super) fn checked_definition(
+    policy: &ExitPolicy,
+    rules: &[usize],
+    words: LoggedWords,
+    form: DefinitionForm,
+) -> Result<String, BadDefinition> {
+    let parts = parts(&words, form);
+    let mut checker = DefinitionChecker { policy, rules, form, words };
+    for part in parts {
+        checker.part(part)?;
+    }
+    Ok(checker.words.text())
+}
+
+/// The parts of a definition: each column and key of a CREATE TABLE and what comes after them, or each action of an ALTER TABLE.
+fn parts(words: &LoggedWords, form: DefinitionForm) -> Vec<Range<usize>> {
+    let begin = words.place();
+    // Columns are in parentheses, also those of ADD (…).
+    let split_depth = |place: usize| {
+        let is_list = form == DefinitionForm::Create && place == begin
+            || words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "ADD" || word == "COLUMN");
+        words.at(place) == Some(&Token::LParen) && is_list
+    };
+    let (mut depth, mut list_depth) = (0_usize, None);
+    let mut parts = Vec::new();
+    let mut start = begin;
+    for place in begin..words.len() {
+        match words.at(place) {
+            Some(Token::LParen) => {
+                depth += 1;
+                if split_depth(place) {
+                    list_depth = Some(depth);
+                    parts.push(start..place);
+                    start = place + 1;
+                }
+            }
+            Some(Token::RParen) => {
+                if list_depth == Some(depth) {
+                    list_depth = None;
+                    parts.push(start..place);
+                    start = place + 1;
+                }
+                depth = depth.saturating_sub(1);
+            }
+            Some(Token::Comma) if depth == list_depth.unwrap_or(0) => {
+                parts.push(start..place);
+                start = place + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(start..words.len());
+    parts
+}
+
+struct DefinitionChecker<'p> {
+    policy: &'p ExitPolicy,
+    rules: &'p [usize],
+    form: DefinitionForm,
+    words: LoggedWords,
+}
+
+impl DefinitionChecker<'_> {
+    fn exit(&self, name: &str) -> &ColumnExit {
+        self.policy.column(self.rules, name.as_bytes()).0
+    }
+
+    fn is_masked(&self, name: &str) -> bool {
+        *self.exit(name) != ColumnExit::Keep
+    }
+
+    fn part(&mut self, part: Range<usize>) -> Result<(), BadDefinition> {
+        match self.column(&part)? {
+            Some((place, name)) if self.is_masked(&name) => self.masked_column(part, place, name),
+            column => self.other(part, column.map(|(place, _)| place)),
+        }
+    }
+
+    /// The column that a part defines: where its name stands.
+    fn column(&self, part: &Range<usize>) -> Result<Option<(usize, String)>, BadDefinition> {
+        let words = &self.words;
+        let mut place = part.start;
+        let skip = |mut place: usize, others: &[&str]| {
+            while words.word_at(place).is_some_and(|word| others.contains(&word.as_str())) {
+                place += 1;
+            }
+            place
+        };
+        const FILLERS: [&str; 4] = ["COLUMN", "IF", "NOT", "EXISTS"];
+        match words.word_at(place).as_deref() {
+            Some("ADD" | "MODIFY" | "ALTER") => place = skip(place + 1, &FILLERS),
+            Some("CHANGE") => {
+                place = skip(place + 1, &FILLERS);
+                self.renamed(place, place + 1)?;
+                place += 1;
+            }
+            Some("RENAME") if words.word_at(place + 1).is_some_and(|word| word == "COLUMN") => {
+                let from = skip(place + 2, &FILLERS);
+                self.renamed(from, from + 2)?;
+                return Ok(None);
+            }
+            Some(
+                "DROP" | "RENAME" | "ENGINE" | "ORDER" | "CONVERT" | "DISCARD" | "IMPORT" | "TRUNCATE"
+                | "COALESCE" | "REORGANIZE" | "EXCHANGE" | "ANALYZE" | "REBUILD" | "REMOVE" | "ENABLE"
+                | "DISABLE" | "DEFAULT" | "AUTO_INCREMENT" | "COMMENT" | "ALGORITHM" | "LOCK" | "FORCE",
+            ) => return Ok(None),
+            _ => {}
+        }
+        let is_no_column = words.word_at(place).is_some_and(|word| NO_COLUMNS.contains(&word.as_str()));
+        if is_no_column || place >= part.end {
+            return Ok(None);
+        }
+        Ok(words.name_at(place).map(|name| (place, name)))
+    }
+
+    /// A column gets another name: both need the same rule.
+    fn renamed(&self, from: usize, to: usize) -> Result<(), BadDefinition> {
+        match (self.words.name_at(from), self.words.name_at(to)) {
+            (Some(from), Some(to)) if self.exit(&from) == self.exit(&to) => Ok(()),
+            (Some(from), Some(to)) => Err(BadDefinition::Renamed(from, to)),
+            _ => Err(BadDefinition::HasValue(None)),
+        }
+    }
+
+    /// The definition of a masked column, whose name stands at a place.
+    fn masked_column(
+        &mut self,
+        part: Range<usize>,
+        name_at: usize,
+        name: String,
+    ) -> Result<(), BadDefinition> {
+        let of_type = self.parentheses(name_at + 2);
+        let has_members = self.words.word_at(name_at + 1).is_some_and(|word| word == "ENUM" || word == "SET");
+        let mut member = 0;
+        for place in part {
+            let Some(token) = self.words.at(place).filter(|token| is_value(token)).cloned() else { continue };
+            let before = self.words.word_at(place.wrapping_sub(1));
+            if of_type.contains(&place) {
+                if has_members {
+                    member += 1;
+                    self.words.replace(place, text_token(&format!("{member}")));
+                }
+                continue;
+            }
+            match before.as_deref() {
+                Some("COMMENT") => self.words.replace(place, text_token("")),
+                Some("DEFAULT") if is_nothing(&token) => {}
+                Some("SRID") => {}
+                _ if self.is_precision(place) => {}
+                _ => return Err(BadDefinition::HasValue(Some(name))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The parentheses that begin at a place, if any do.
+    fn parentheses(&self, begin: usize) -> Range<usize> {
+        if self.words.at(begin) != Some(&Token::LParen) {
+            return begin..begin;
+        }
+        let end = (begin..self.words.len()).find(|&place| self.words.at(place) == Some(&Token::RParen));
+        begin..end.unwrap_or(begin)
+    }
+
+    /// Whether the number at a place is the precision of a clock.
+    fn is_precision(&self, place: usize) -> bool {
+        self.words.at(place.wrapping_sub(1)) == Some(&Token::LParen)
+            && self.words.word_at(place.wrapping_sub(2)).is_some_and(|word| CLOCKS.contains(&word.as_str()))
+    }
+
+    /// A key, an option of the table, or a column that is kept: its values stay unless it names a masked column.
+    fn other(&mut self, part: Range<usize>, name_at: Option<usize>) -> Result<(), BadDefinition> {
+        let mut named = None;
+        let mut may_name = false;
+        for place in part.clone() {
+            let Some(name) = self.words.name_at(place) else { continue };
+            // It only says where a column stands.
+            if self.words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "AFTER") {
+                continue;
+            }
+            let (exit, _, rule) = self.policy.column(self.rules, name.as_bytes());
+            if *exit != ColumnExit::Keep && rule.is_some() && Some(place) != name_at {
+                named = Some(name);
+            } else if *exit != ColumnExit::Keep {
+                // By the rule of all other columns: any word may be one.
+                let word = self.words.word_at(place);
+                may_name |= word.is_some_and(|word| matches!(&*word, "AS" | "CHECK" | "PARTITION"));
+            }
+        }
+        let of_key = self.is_plain_key(&part);
+        for place in part {
+            let Some(token) = self.words.at(place) else { continue };
+            if !is_value(token) {
+                continue;
+            }
+            let before = match self.words.at(place.wrapping_sub(1)) {
+                Some(Token::Eq) => place.wrapping_sub(2),
+                _ => place.wrapping_sub(1),
+            };
+            if self.words.word_at(before).is_some_and(|word| word == "AUTO_INCREMENT") {
+                self.words.replace(place, Token::Number("1".to_owned(), false));
+                continue;
+            }
+            if (named.is_some() || may_name) && !of_key {
+                return Err(BadDefinition::HasValue(named));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a part is a key of columns, not of expressions: its numbers are lengths.
+    fn is_plain_key(&self, part: &Range<usize>) -> bool {
+        let is_key = self.form == DefinitionForm::Index
+            || part.clone().any(|place| {
+                self.words
+                    .word_at(place)
+                    .is_some_and(|word| matches!(&*word, "KEY" | "INDEX" | "UNIQUE" | "FULLTEXT"))
+            });
+        let mut places = part.clone();
+        let has_expression = places.any(|place| {
+            let is_open = |place: usize| self.words.at(place) == Some(&Token::LParen);
+            is_open(place) && is_open(place + 1)
+                || self.words.word_at(place).is_some_and(|word| word == "CHECK" || word == "AS")
+        });
+        let only_numbers = part
+            .clone()
+            .filter_map(|place| self.words.at(place))
+            .filter(|token| is_value(token))
+            .all(|token| matches!(token, Token::Number(..)));
+        is_key && !has_expression && only_numbers
+    }
+}
+
+fn text_token(text: &str) -> Token {
+    Token::SingleQuotedString(text.to_owned())
+}
+
+/// Whether a default is a zero or empty, which masks leave as it is.
+fn is_nothing(token: &Token) -> bool {
+    let text = match token {
+        Token::Number(text, _) | Token::SingleQuotedString(text) => text,
+        _ => return false,
+    };
+    text.chars().all(|character| matches!(character, '0' | '.' | '-' | ':' | ' '))
+}
