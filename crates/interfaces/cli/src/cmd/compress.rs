@@ -33,7 +33,7 @@ pub(crate) struct Compress {
     #[arg(long)]
     recompress: bool,
     /// Write the old and the new position of each transaction to a TSV file
-    #[arg(long, value_name = "FILE", conflicts_with = "recompress")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["recompress", "exits"])]
     positions: Option<PathBuf>,
     #[command(flatten)]
     rewrite: RewriteArgs,

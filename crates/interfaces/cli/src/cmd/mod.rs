@@ -11,6 +11,7 @@ mod described;
 mod doctor;
 pub(crate) mod dump;
 mod events;
+mod exits;
 mod expand;
 mod fleet;
 pub(crate) mod groups;

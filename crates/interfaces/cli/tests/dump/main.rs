@@ -5,6 +5,7 @@
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod exits;
 mod jsonl;
 mod matrix;
 mod options;

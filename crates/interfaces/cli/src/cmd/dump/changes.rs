@@ -7,10 +7,10 @@ use binlogz_change_formats::{ChangePrinter, ChangeSettings, Resolver};
 use binlogz_print::EventSelection;
 use binlogz_print::line_run::{LineCompletion, Offsets, OffsetsError};
 
+use super::exits;
 use super::line_run::{self, LineJob, open_keyring, open_output};
 use super::options::{DumpFormat, DumpSettings, RemoteSource};
 use super::print_options::print_options;
-use super::tables::tables_of;
 use super::tell_line;
 use crate::failure::{CommandFailure, Result};
 
@@ -23,7 +23,8 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         ));
     }
     let keyring = options.keyring.as_deref().map(open_keyring).transpose()?;
-    let tables = &tables_of(options, keyring.as_ref())?;
+    let exits = exits::gate(options, keyring.as_ref())?;
+    let tables = &exits::printed_tables(options, keyring.as_ref(), exits.as_ref())?;
     let settings = ChangeSettings {
         format,
         topic_prefix: options.topic_prefix.clone(),
@@ -60,6 +61,7 @@ pub(super) fn run(options: &DumpSettings) -> Result<u8> {
         selection,
         asked: &asked,
         tables,
+        exits,
         out: (out, out_name),
         offsets,
         new_printer: |name: &str, positions, workers| {

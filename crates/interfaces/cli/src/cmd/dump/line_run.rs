@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use binlogz_encryption::Keyring;
+use binlogz_exits::MaskedLogs;
 use binlogz_flow::Input;
 use binlogz_flow::read::growing::{GrowingLog, next_log};
 use binlogz_print::line_printer::{Flow, LinePrinter};
@@ -19,6 +20,7 @@ use binlogz_print::{EventSelection, LogBounds};
 use binlogz_schema::TablesOfLogs;
 use binlogz_source::ConnectOptions;
 
+use super::exits;
 use super::looked_for::DumpSearch;
 use super::options::{DumpSettings, POSITION_MIN};
 use super::remote::{self, RemoteInputs};
@@ -39,6 +41,8 @@ pub(super) struct LineJob<'o, N> {
     pub(super) asked: &'o EventSelection,
     /// What is known of tables besides their maps.
     pub(super) tables: &'o TablesOfLogs,
+    /// By what the logs leave.
+    pub(super) exits: Option<MaskedLogs>,
     /// Where the lines go, and its name.
     pub(super) out: (LineOutput, String),
     pub(super) offsets: Option<Offsets>,
@@ -51,7 +55,7 @@ pub(super) fn run<P: LinePrinter, N>(job: LineJob<'_, N>) -> Result<u8>
 where
     N: Fn(&str, LogBounds, usize) -> P + Sync,
 {
-    let LineJob { options, selection, asked, tables, out, offsets, new_printer } = job;
+    let LineJob { options, selection, asked, tables, exits, out, offsets, new_printer } = job;
     if !options.rewrite_db.is_empty() || options.offset > 0 {
         let option = if options.offset > 0 { "--offset" } else { "--rewrite-db" };
         return Err(CommandFailure::Line(format!(
@@ -71,12 +75,14 @@ where
         options,
         lines: LineRun::new(settings, new_printer, out, offsets),
         keyring: options.keyring.as_deref().map(open_keyring).transpose()?,
+        exits: exits.as_ref(),
         out_name: &out_name,
         unread: false,
         stopped: false,
     };
     let last = options.logs.len().saturating_sub(1);
-    let mut looked_for = DumpSearch::new(options, selection).needing_statements(tables.is_forward());
+    let mut looked_for =
+        DumpSearch::new(options, selection).needing_statements(tables.is_forward() || exits.is_some());
     let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
@@ -114,6 +120,7 @@ where
     }
     notes.iter().for_each(|note| tell_line("ERROR", note));
     run.unread |= !notes.is_empty() || tables.has_notes();
+    run.unread |= exits::ended(exits.as_ref());
     // What is asked for may have been handed over before.
     if goes_on {
         return Ok(if run.unread { FAILED } else { 0 });
@@ -128,6 +135,7 @@ struct DumpRun<'o, P: LinePrinter, N> {
     options: &'o DumpSettings,
     lines: LineRun<'o, P, N>,
     keyring: Option<Keyring>,
+    exits: Option<&'o MaskedLogs>,
     out_name: &'o str,
     /// Whether changes that were asked for could not be read, or not told for certain.
     unread: bool,
@@ -181,6 +189,7 @@ impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> DumpRun<'_, P, N
     }
 
     fn log(&mut self, name: &str, input: Input, bounds: LogBounds) -> Result<Flow> {
+        let input = exits::leaving(self.exits, name, input)?;
         let LogAsLines { flow, unread, failed, cut } =
             self.lines.log(name, input, bounds).map_err(|error| match error {
                 LineRunError::Log(error) => CommandFailure::reading(&name, &error),

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use binlogz_binlog::{Error as BinlogError, MAGIC, printable};
 use binlogz_encryption::Keyring;
+use binlogz_exits::MaskedLogs;
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::Error as PayloadError;
 use binlogz_print::LogBounds;
@@ -17,6 +18,7 @@ use binlogz_print::mysqlbinlog::{
 };
 use binlogz_source::ConnectOptions;
 
+use super::exits;
 use super::line_run::open_keyring;
 use super::looked_for::DumpSearch;
 use super::options::{DumpSettings, POSITION_MIN};
@@ -32,6 +34,7 @@ use binlogz_archive::input as archived;
 /// Dumps the logs that were named; the exit code.
 pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
     let keyring = options.keyring.as_deref().map(open_keyring).transpose()?;
+    let exits = exits::gate(options, keyring.as_ref())?;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     let print = print_options(options);
     let (out, out_name) = open_output(options.result_file.as_deref())?;
@@ -46,7 +49,8 @@ pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
         out_name: &out_name,
         to_file: options.result_file.is_some(),
         failed: false,
-        looked_for: DumpSearch::new(options, &print.selection),
+        exits: exits.as_ref(),
+        looked_for: DumpSearch::new(options, &print.selection).needing_statements(exits.is_some()),
     };
     run.text.begin().map_err(|error| failure(&"", &out_name, error))?;
     let mut state = MysqlbinlogState::new();
@@ -80,6 +84,7 @@ pub(super) fn dump(options: &DumpSettings) -> Result<u8> {
     if let Some(warning) = warnings_at_end(&state) {
         tell(&warning);
     }
+    run.failed |= exits::ended(exits.as_ref());
     run.text.end(state).map_err(|error| failure(&"", &out_name, error))?;
     Ok(if run.failed { FAILED } else { 0 })
 }
@@ -90,6 +95,7 @@ struct DumpedText<'o> {
     out_name: &'o str,
     to_file: bool,
     failed: bool,
+    exits: Option<&'o MaskedLogs>,
     looked_for: DumpSearch<'o>,
 }
 
@@ -179,6 +185,7 @@ impl DumpedText<'_> {
         state: MysqlbinlogState,
         trouble: impl FnOnce() -> Option<CommandFailure>,
     ) -> Result<MysqlbinlogState> {
+        let input = exits::leaving(self.exits, &name.to_string(), input)?;
         let printed = self.text.log(input, positions, state, &mut tell);
         let LogAsText { mut state, mut unread, failed, cut } =
             printed.map_err(|error| failure(name, self.out_name, error))?;

@@ -4,6 +4,7 @@
 //! arguments before anything else does.
 
 mod changes;
+mod exits;
 mod jsonl;
 mod line_run;
 mod local;
@@ -12,7 +13,7 @@ mod options;
 mod print_options;
 mod raw;
 mod remote;
-mod tables;
+pub(super) mod tables;
 mod unmet;
 
 use std::ffi::{OsStr, OsString};

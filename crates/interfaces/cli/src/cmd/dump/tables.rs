@@ -58,7 +58,7 @@ fn read_all_ahead(
     for _ in 0..ATTEMPTS {
         let before = sizes(logs);
         let schema = schema_of(options, place)?;
-        let tables = read_ahead(options, schema.clone(), logs, keyring)?;
+        let tables = read_ahead(schema.clone(), logs, keyring, workers(options.jobs))?;
         if !is_server(place) || sizes(logs) == before || schema_of(options, place)? == schema {
             return Ok(tables);
         }
@@ -72,17 +72,18 @@ fn sizes(logs: &[LogPath]) -> Vec<Option<u64>> {
     logs.iter().map(|log| log.size().ok().flatten()).collect()
 }
 
-fn read_ahead(
-    options: &DumpSettings,
+/// The tables of logs by their statements, which are read ahead, and by a schema, which is that of their end.
+pub(in crate::cmd) fn read_ahead(
     schema: SchemaFile,
     logs: &[LogPath],
     keyring: Option<&Keyring>,
+    workers: usize,
 ) -> Result<TablesOfLogs> {
     let mut history = TableHistory::default();
     let mut end = HistoryPlace::default();
     for (number, log) in (1..).zip(logs) {
         let input = log.open_part(keyring, &mut |run| run.may_have_statements())?;
-        let read = record_statements(input, workers(options.jobs), number, &mut history);
+        let read = record_statements(input, workers, number, &mut history);
         // Events that can't be read are named where they are printed.
         let RunSummary { read, .. } = read.map_err(|error| CommandFailure::reading(log, &error))?;
         end = HistoryPlace { log: number, offset: read.cut.map_or(read.bytes_read, |cut| cut.offset) };

@@ -10,10 +10,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use binlogz_encryption::{EncryptingWriter, Keyring, MasterKey};
+use binlogz_exits::MaskedLogs;
 use binlogz_flow::{Input, LostRange, MovedTransaction, Rewrite, RewriteSummary, Rewriter, survey};
 use clap::Args;
 use positions::PositionsFile;
 
+use super::exits::{self, ExitsArgs};
 use super::workers;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain, warn, warn_cut};
@@ -43,6 +45,8 @@ pub(super) struct RewriteArgs {
     #[arg(long)]
     salvage: bool,
     #[command(flatten)]
+    exits: ExitsArgs,
+    #[command(flatten)]
     table: TableArgs,
     #[command(flatten)]
     keyring: KeyringArg,
@@ -69,6 +73,7 @@ struct Settings {
     salvage: bool,
     workers: usize,
     keyring: Option<Keyring>,
+    exits: Option<MaskedLogs>,
     encrypt: Option<MasterKey>,
 }
 
@@ -82,6 +87,7 @@ impl RewriteArgs {
             salvage: self.salvage,
             workers: workers(self.jobs),
             encrypt: self.encrypt.key(keyring.as_ref())?,
+            exits: self.exits.masked_logs(&self.files, keyring.as_ref(), workers(self.jobs))?,
             keyring,
         };
         let jobs = self.resolve()?;
@@ -124,6 +130,9 @@ impl RewriteArgs {
             positions.finish()?;
         }
         report.finish()?;
+        if let Some(masked) = &settings.exits {
+            exit = exit.max(exits::report(&masked.counts()));
+        }
         Ok(exit)
     }
 
@@ -159,6 +168,12 @@ impl Job {
         let size = metadata.filter(Metadata::is_file).map(|metadata| metadata.len());
         let progress = WorkProgress::of(&log, size, number);
         let input = progress.watch(input);
+        let input = match &settings.exits {
+            Some(masked) => {
+                masked.log(&log.to_string(), input).map_err(|error| CommandFailure::of(&log, error))?
+            }
+            None => input,
+        };
         let mut note = positions.map(|positions| |moved: MovedTransaction| positions.note(&log, &moved));
         let mut at = |bytes| progress.at(bytes);
         let mut rewriter = Rewriter::new(rewrite).workers(workers).without(&lost).on_progress(&mut at);

@@ -3,7 +3,7 @@
 use binlogz_binlog::gtid::GtidSet;
 
 use super::getopt::{Getopt, ParseStop};
-use super::{DumpFormat, DumpSettings, RemoteSource};
+use super::{DumpFormat, DumpSettings, POSITION_MIN, RemoteSource};
 use crate::time::{self, GivenTime, NoTime};
 
 /// The largest position that a dump by position can ask for.
@@ -72,7 +72,10 @@ fn check_changes(options: &DumpSettings) -> Result<(), String> {
             return Err(format!("--{name} needs --format=debezium, maxwell or canal"));
         }
     }
-    if options.format == DumpFormat::Sql && options.schema.is_some() {
+    if options.exits.is_some() {
+        check_exits(options)?;
+    }
+    if options.format == DumpFormat::Sql && options.schema.is_some() && options.exits.is_none() {
         return Err("--schema needs --format=jsonl, debezium, maxwell or canal".into());
     }
     if options.provide_transaction_metadata && options.format != DumpFormat::Debezium {
@@ -90,6 +93,23 @@ fn check_changes(options: &DumpSettings) -> Result<(), String> {
         return Err("--offsets-delay needs --offsets".into());
     }
     Ok(())
+}
+
+/// Options that speak of the log as it is, where it leaves masked, or that have no end at which to say what was left out.
+fn check_exits(options: &DumpSettings) -> Result<(), String> {
+    let refused = [
+        ("raw", options.raw),
+        ("start-position", options.start_position != POSITION_MIN),
+        ("stop-position", options.stop_position.is_some()),
+        ("offset", options.offset > 0),
+        ("offsets", options.offsets.is_some()),
+        ("follow", options.follow),
+        ("stop-never", options.stop_never),
+    ];
+    match refused.into_iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(format!("--{name} can't be used with --exits")),
+        None => Ok(()),
+    }
 }
 
 fn check_raw(options: &DumpSettings, told: &mut String) -> Result<(), String> {

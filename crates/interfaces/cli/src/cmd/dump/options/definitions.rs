@@ -442,6 +442,15 @@ pub(super) const OPTIONS: &[OptionDefinition] = &[
         },
         "For lines: names of columns and members, and keys, where the log lacks them, from CREATE TABLE statements or a server",
     ),
+    OptionDefinition::text(
+        "exits",
+        "FILE.toml",
+        |options, _, value| {
+            options.exits = Some(value.into());
+            Ok(())
+        },
+        "Leave out and mask the tables and columns that this policy names; positions are those of the masked log",
+    ),
     OptionDefinition::switch(
         "with-key",
         |options| &mut options.with_key,

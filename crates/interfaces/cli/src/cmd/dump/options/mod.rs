@@ -112,6 +112,7 @@ pub(crate) struct DumpSettings {
 
     // Row changes in the formats of other programs.
     pub(crate) schema: Option<String>,
+    pub(crate) exits: Option<PathBuf>,
     pub(crate) topic_prefix: String,
     pub(crate) decimal_handling_mode: Decimals,
     pub(crate) bigint_unsigned_handling_mode: BigintUnsigned,
@@ -183,6 +184,7 @@ impl Default for DumpSettings {
             offsets: None,
             offsets_delay: 0,
             schema: None,
+            exits: None,
             topic_prefix: TOPIC_PREFIX.into(),
             decimal_handling_mode: Decimals::default(),
             bigint_unsigned_handling_mode: BigintUnsigned::default(),
