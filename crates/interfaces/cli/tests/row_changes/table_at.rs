@@ -149,6 +149,28 @@ fn same_rows(server: &MysqlSandbox, table: &str, what: &str) -> Result<()> {
     Ok(())
 }
 
+/// Without GTIDs nothing in a log tells what came before it but its number.
+#[test]
+fn a_moment_before_logs_that_a_server_without_gtids_has_purged_is_refused() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("gtid-mode", "OFF").start()?;
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    let moment = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
+    server.sql("DO SLEEP(1.1); INSERT INTO d.t VALUES (2)")?;
+    server.flush_binary_logs()?;
+    server.sql("DO SLEEP(1.1); INSERT INTO d.t VALUES (3)")?;
+    let last = server.position()?.0;
+    let folder = Folder::new();
+    let at = format!("{}Z", moment.trim().replace(' ', "T"));
+    let args = table_at(&server, "d.t", &at, &["--format", "csv"]);
+    assert_eq!(folder.run(&args).text().lines().count(), 2);
+    server.sql(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+    let ran = folder.run(&args);
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), &b""[..]), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the logs begin later"), "{}", ran.stderr);
+    Ok(())
+}
+
 #[test]
 fn what_cannot_be_told_is_refused_with_its_place() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

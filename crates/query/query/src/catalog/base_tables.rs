@@ -139,7 +139,7 @@ impl BaseTables {
         moment: &BaseMoment,
     ) -> Result<Option<MomentRows>, LogError> {
         let mut out = BufWriter::new(scratch()?);
-        let told = self.base.write_rows((database, table), moment, &self.logs, &mut out);
+        let told = self.base.write_rows((database, table), moment, &*self.logs, &mut out);
         let Some(columns) = told.map_err(|line| LogError(format!("{database}.{table}: {line}")))? else {
             return Ok(None);
         };

@@ -120,8 +120,11 @@ pub(super) fn from_moment(
     Ok(Some(head))
 }
 
-/// The server's own logs from the one on that has the moment, and the head of that one.
-pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result<(ServerLogs, LogHead)> {
+/// The server's own logs from the one on that has the moment, the head of that one, and whether the server had none before it.
+pub(super) fn of_server(
+    connect: &ConnectOptions,
+    moment: TableMoment,
+) -> Result<(ServerLogs, LogHead, bool)> {
     let names = list(connect)?.into_iter().map(|(name, _)| name).collect();
     let Some((names, head)) = from_last(names, connect, &|head| head.is_before(moment))? else {
         return Err(CommandFailure::of(&connect.server(), "has no binary log"));
@@ -129,7 +132,9 @@ pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result
     // Its begin was read: the log comes once more.
     let first = names.first().map(String::as_str).unwrap_or_default();
     let logs = ServerLogs::open(connect, first, LOG_BEGIN);
-    Ok((logs.map_err(|error| CommandFailure::of_server(&connect.server(), error))?, head))
+    let logs = logs.map_err(|error| CommandFailure::of_server(&connect.server(), error))?;
+    let is_first = head.is_first_of_server(first);
+    Ok((logs, head, is_first))
 }
 
 /// A server's logs with their sizes, in order.

@@ -335,7 +335,7 @@ impl TableAt {
         let keyring = self.keyring.open()?;
         let mut files = self.files.clone();
         if let Some(head) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
-            self.check(&head)?;
+            self.check(&head, head.is_first())?;
         }
         let count = files.len();
         for (number, log) in files.iter().enumerate() {
@@ -381,8 +381,8 @@ impl TableAt {
     fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
         let mut exit = Exit::Done;
         let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
-        let (logs, head) = heads::of_server(connect, self.at.moment)?;
-        self.check(&head)?;
+        let (logs, head, is_first) = heads::of_server(connect, self.at.moment)?;
+        self.check(&head, is_first)?;
         while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
             let progress = WorkProgress::new(&name, None);
             let input = Input::Stream(bytes);
@@ -397,9 +397,9 @@ impl TableAt {
     }
 
     /// Earlier logs may have changed the table after the moment.
-    fn check(&self, head: &LogHead) -> Result<(), Trouble> {
+    fn check(&self, head: &LogHead, is_first: bool) -> Result<(), Trouble> {
         match self.at.moment {
-            TableMoment::Before(_) if !head.is_before(self.at.moment) && !head.is_first() => {
+            TableMoment::Before(_) if !head.is_before(self.at.moment) && !is_first => {
                 Err(Trouble::Past(PastError::Unmet(format!(
                     "--at {}: the logs begin later, at {}",
                     self.at.text,
