@@ -43,7 +43,8 @@ pub use commits::Commits;
 pub use exact::ExactMeter;
 pub use recommendation::{AdviceVerdict, READERS, Recommendation, TooLittle};
 pub use sample::{DrawnSample, SampleMeter, Sampler};
-pub use sampled::SampleResult;
+pub use sampled::{SampleEnd, SampleResult};
+pub use unread::BEGINNING_ENOUGH;
 
 use commits::Slowdowns;
 use figures::{AdviceFigures, ClassLevel};
@@ -146,7 +147,7 @@ impl Advice {
     /// Whether the machine was busy with something else, so that times are less certain.
     fn is_of_busy_machine(&self) -> bool {
         match &self.sampled {
-            Some(sampled) => sampled.busy,
+            Some(sampled) => sampled.spent.was_disturbed(),
             None => self.figures.spent.was_disturbed(),
         }
     }

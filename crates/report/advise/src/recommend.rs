@@ -12,9 +12,12 @@ use crate::{Advice, DECIDING_MAX};
 /// With fewer bytes of transactions than this, no advice is given.
 const BYTES_MIN: u64 = 64 << 10;
 
-/// With fewer transactions than this, no advice is given: servers have many kinds of transactions, and these few may
-/// be all of one kind.
+/// Servers have many kinds of transactions, and fewer than this may be all of one kind. Of these few only a trial is advised, if they
+/// have [`FEW_BYTES_MIN`].
 const TRANSACTIONS_MIN: u64 = 20;
+
+/// Bytes from which a few transactions, such as those of bulk loads, are a part of the log that counts.
+const FEW_BYTES_MIN: u64 = 1 << 20;
 
 /// If the saving may be off by more than this, in percent of the log, no advice is given.
 const HALF_WIDTH_MAX: f64 = 10.0;
@@ -45,7 +48,7 @@ impl Advice {
             }
             Some(decision) => match decision.advice() {
                 Some(advice) => {
-                    verdict = advice.verdict;
+                    verdict = self.of_few(advice.verdict, &mut reasons);
                     reasons.extend(self.why_a_trial(&decision));
                     self.why(verdict, place, &mut reasons);
                 }
@@ -121,7 +124,11 @@ impl Advice {
         if count == 0 {
             return None;
         }
-        if count < TRANSACTIONS_MIN || bytes < BYTES_MIN {
+        let is_worth_a_trial = || {
+            let advice = self.decision().and_then(|decision| decision.advice());
+            bytes >= FEW_BYTES_MIN && advice.is_none_or(|advice| advice.verdict != AdviceVerdict::LeaveOff)
+        };
+        if bytes < BYTES_MIN || count < TRANSACTIONS_MIN && !is_worth_a_trial() {
             let transactions = if count == 1 { "transaction" } else { "transactions" };
             reasons.push(format!(
                 "{count} {transactions} of {bytes} bytes together are too little to tell from, expected {TRANSACTIONS_MIN} \
@@ -144,6 +151,20 @@ impl Advice {
             return Some(TooLittle::Budget);
         }
         None
+    }
+
+    /// What is advised of a few transactions: a trial instead of turning it on.
+    fn of_few(&self, verdict: AdviceVerdict, reasons: &mut Vec<String>) -> AdviceVerdict {
+        let count = self.figures.eligible();
+        if count >= TRANSACTIONS_MIN {
+            return verdict;
+        }
+        let bytes = human_size(self.figures.eligible_plain());
+        reasons.push(format!(
+            "these are {} of {bytes} together, and others may be of another kind: give more logs, or try it",
+            counted(count, "transactions")
+        ));
+        if verdict == AdviceVerdict::TurnOn { AdviceVerdict::TryOnReplica } else { verdict }
     }
 
     /// Why the logs that were read say too little about all: logs that were left out may be of another kind.
@@ -333,7 +354,8 @@ mod tests {
         let size = bytes - bytes * percent / 100;
         advice.figures.levels = vec![crate::figures::LevelFigures { size, ..Default::default() }];
         let half_widths = vec![bytes as f64 / 1000.0];
-        advice.sampled = Some(SampleResult { seed: 1, units, bytes, half_widths, busy: false });
+        advice.sampled =
+            Some(SampleResult { seed: 1, units, bytes, half_widths, spent: MeasuringTime::default() });
         advice
     }
 
@@ -351,15 +373,36 @@ mod tests {
     }
 
     #[test]
-    fn a_few_transactions_are_too_little_whatever_their_size() {
-        let mut few = advice(1 << 30, 3, 57);
-        few.figures.classes[3].transactions = 3;
-        let told = few.recommendation();
-        assert_eq!((told.verdict, told.level, told.saved), (AdviceVerdict::CantTell, None, None));
-        assert_eq!(told.to_string(), "too few transactions to tell");
-        assert!(told.reasons[0].starts_with("3 transactions of 1073741824 bytes together"), "{told:?}");
-        few.figures.classes[3].transactions = TRANSACTIONS_MIN;
-        assert_eq!(few.recommendation().verdict, AdviceVerdict::TryOnReplica);
+    fn a_few_transactions_are_worth_a_trial_at_most() {
+        let told = |transactions, bytes, percent| {
+            let mut few = at_rate(bytes, percent);
+            few.figures.classes[3].transactions = transactions;
+            few.recommendation()
+        };
+        assert_eq!(told(TRANSACTIONS_MIN, 1 << 30, 57).verdict, AdviceVerdict::TurnOn);
+        let bulk = told(3, 1 << 30, 57);
+        assert_eq!(
+            bulk.to_string(),
+            "try level 3 first on a replica that serves only backups (saves 57.0 ± 0.1 % of the log)"
+        );
+        let expected = "these are 3 transactions of 1.0 GiB together, and others may be of another kind: give more logs, or try it";
+        assert_eq!(bulk.reasons[0], expected);
+        // Too small, or what a few hardly save says nothing of the others.
+        for few in [told(3, FEW_BYTES_MIN - 1, 57), told(3, 1 << 30, 5)] {
+            assert_eq!((few.verdict, few.level, few.saved), (AdviceVerdict::CantTell, None, None));
+            assert_eq!(few.to_string(), "too few transactions to tell");
+            assert!(few.reasons[0].starts_with("3 transactions of 10"), "{few:?}");
+        }
+    }
+
+    /// The same over an hour, in which compressing takes next to nothing.
+    fn at_rate(bytes: u64, percent: u64) -> Advice {
+        let mut advice = advice(bytes, 100, percent);
+        advice.figures.commits = Some((0, 3_600_000_000));
+        let mut level = ClassLevel { compress: 1_000, ..ClassLevel::default() };
+        level.times.count(10, 100.0);
+        advice.figures.classes[3].levels = vec![level];
+        advice
     }
 
     #[test]
@@ -415,8 +458,13 @@ mod tests {
     #[test]
     fn logs_that_were_not_read_are_not_logs_without_transactions() {
         let mut advice = Advice::new(&[CompressionLevel::DEFAULT], 1, ServerGeneration::default());
-        advice.sampled =
-            Some(SampleResult { seed: 1, units: 0, bytes: 0, half_widths: vec![0.0], busy: false });
+        advice.sampled = Some(SampleResult {
+            seed: 1,
+            units: 0,
+            bytes: 0,
+            half_widths: vec![0.0],
+            spent: MeasuringTime::default(),
+        });
         assert_eq!(advice.recommendation().verdict, AdviceVerdict::LeaveOff);
         advice.leave_out(Some(700));
         advice.bytes_unknown = Some(700);
@@ -431,10 +479,11 @@ mod tests {
         let told = |busy: bool, exact: bool| {
             let mut advice = advice(1 << 20, 10, 57);
             let sampled = advice.sampled.as_mut().unwrap();
-            (sampled.busy, sampled.half_widths) = (busy, vec![0.0]);
+            let spent = MeasuringTime { wall: if busy { 2_000 } else { 1_100 }, cpu: 1_000 };
+            (sampled.spent, sampled.half_widths) = (spent, vec![0.0]);
             if exact {
                 advice.sampled = None;
-                advice.figures.spent = MeasuringTime { wall: if busy { 2_000 } else { 1_100 }, cpu: 1_000 };
+                advice.figures.spent = spent;
             }
             // 6 ms a commit, where 10 are too many.
             let mut level = ClassLevel { compress: 600_000_000, ..ClassLevel::default() };

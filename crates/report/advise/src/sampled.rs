@@ -2,7 +2,7 @@
 //!
 //! First come a few units of each stratum. How much these differ decides which strata get the rest of the
 //! time (Neyman's allocation). For a unit above [`LEARNT`] each worker takes some of the levels, so that all
-//! cores work on it.
+//! cores work on it. It ends once every size is known well, or, from a moment on that the caller names, once there is an answer.
 
 use std::cell::Cell;
 use std::io::Read;
@@ -18,14 +18,18 @@ use crate::Advice;
 use crate::estimate::{Estimator, MeasuredUnit, UnitMeasurement};
 use crate::large::SMALL_CLASSES;
 use crate::plan::{LevelPlan, Span, Spans};
+use crate::recommendation::AdviceVerdict;
 use crate::sample::{DrawnSample, LargeSample, SampleUnit};
 use crate::spent::MeasuringTime;
 use crate::strata::BUCKETS;
 use crate::table_walk::TableWalk;
 
 /// A half-width of this fraction of the result at every level is enough. If that leaves the recommendation
-/// open, the next one is tried.
-const HALF_WIDTHS_ENOUGH: [f64; 3] = [0.0075, 0.003, 0.001];
+/// open, the next one is tried; at last all that was drawn is compressed.
+const HALF_WIDTHS_ENOUGH: [f64; 4] = [0.0075, 0.003, 0.001, 0.0];
+
+/// Once an answer is what is waited for, the saving may be off by this much, in points of the log.
+const HALF_WIDTH_FAIR: f64 = 2.0;
 
 /// With fewer units than this, nothing can be concluded.
 const UNITS_MIN: u64 = 200;
@@ -55,8 +59,17 @@ pub struct SampleResult {
     pub(crate) bytes: u64,
     /// By level, in bytes.
     pub(crate) half_widths: Vec<f64>,
-    /// Whether the machine was busy with something else, so that times are less certain.
-    pub(crate) busy: bool,
+    /// The time of compressing it. If the machine was busy with something else, times are less certain.
+    pub(crate) spent: MeasuringTime,
+}
+
+/// When a sample ends, if it is not large enough before.
+#[derive(Debug, Clone, Copy)]
+pub struct SampleEnd {
+    /// From here on it ends as soon as there is an answer.
+    pub answered: Instant,
+    /// It ends here whatever is known.
+    pub last: Instant,
 }
 
 /// A unit that waits: its class, and its place among those of its stratum.
@@ -108,7 +121,7 @@ struct Run<'a> {
 }
 
 impl Advice {
-    /// Compresses the sample until `deadline`, or until it is large enough, and estimates the rest.
+    /// Compresses the sample until `end`, or until it is large enough, and estimates the rest.
     /// `progress` is called with the number of bytes of the sample that are done.
     ///
     /// # Errors
@@ -118,7 +131,7 @@ impl Advice {
         &mut self,
         sample: &DrawnSample,
         workers: usize,
-        deadline: Instant,
+        end: SampleEnd,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), binlogz_flow::Error> {
         let DrawnSample { seed, classes, spool } = sample;
@@ -131,7 +144,7 @@ impl Advice {
             levels: &levels,
             recipe: self.generation.recipe(),
             workers,
-            watch: Watch { deadline, longest: AtomicU64::new(0) },
+            watch: Watch { deadline: end.last, longest: AtomicU64::new(0) },
             spool,
             plan: LevelPlan::new(&levels, workers),
             beginning: (BEGINNINGS / large.max(1)).next_multiple_of(MARK_EVERY).max(2 * LEARNT),
@@ -154,20 +167,38 @@ impl Advice {
             self.figures = unsampled.clone();
             let before = estimator.units;
             if before < UNITS_MIN || !self.is_enough(&estimator, enough) {
-                run.measure(rest, &mut estimator, |estimator| self.is_enough(estimator, enough), progress)?;
+                let is_enough = |estimator: &Estimator| {
+                    self.is_enough(estimator, enough)
+                        || Instant::now() >= end.answered && self.is_answered(estimator, run.spent(), seed)
+                };
+                run.measure(rest, &mut estimator, is_enough, progress)?;
             }
             let done = usize::try_from(estimator.units - before).unwrap_or(usize::MAX);
             rest = rest.get(done..).unwrap_or_default();
-            let half_widths = estimator.half_widths(&self.figures);
-            estimator.fill(&mut self.figures);
-            let Estimator { units, bytes, .. } = estimator;
-            self.sampled = Some(SampleResult { seed, units, bytes, half_widths, busy: run.was_disturbed() });
+            self.estimate_by(&estimator, run.spent(), seed);
             let is_open = self.decision().is_some_and(|decision| decision.sizes_leave_open);
             if !is_open || rest.is_empty() || !run.watch.has_time() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Fills in what a sample says of the figures.
+    fn estimate_by(&mut self, estimator: &Estimator, spent: MeasuringTime, seed: u64) {
+        let half_widths = estimator.half_widths(&self.figures);
+        estimator.fill(&mut self.figures);
+        let Estimator { units, bytes, .. } = *estimator;
+        self.sampled = Some(SampleResult { seed, units, bytes, half_widths, spent });
+    }
+
+    /// Whether there is an answer by what was compressed so far, with a saving that is known fairly well.
+    fn is_answered(&self, estimator: &Estimator, spent: MeasuringTime, seed: u64) -> bool {
+        let mut so_far = self.of_levels(&self.levels);
+        so_far.slowdowns.clone_from(&self.slowdowns);
+        so_far.estimate_by(estimator, spent, seed);
+        let off = (0..self.levels.len()).map(|place| so_far.half_width_points(place)).fold(0.0, f64::max);
+        off <= HALF_WIDTH_FAIR && so_far.recommendation().verdict != AdviceVerdict::CantTell
     }
 
     /// The units that come first, a few of each stratum, and the others.
@@ -211,10 +242,10 @@ impl Advice {
 }
 
 impl Run<'_> {
-    /// Whether compressing waited for the processor.
-    fn was_disturbed(&self) -> bool {
+    /// The time of what was compressed so far.
+    fn spent(&self) -> MeasuringTime {
         let [wall, cpu] = &self.spent;
-        MeasuringTime { wall: wall.load(Ordering::Relaxed), cpu: cpu.load(Ordering::Relaxed) }.was_disturbed()
+        MeasuringTime { wall: wall.load(Ordering::Relaxed), cpu: cpu.load(Ordering::Relaxed) }
     }
 
     /// Measures units, in this order, until time is over or `enough` says so. Returns whether it may go on.

@@ -32,6 +32,11 @@ impl MeasuringTime {
         self.cpu += more.cpu;
     }
 
+    /// How many times its processor time measuring took: 1 on a machine that does nothing else.
+    pub(crate) fn waiting(self) -> f64 {
+        if self.cpu == 0 { 1.0 } else { (self.wall as f64 / self.cpu as f64).max(1.0) }
+    }
+
     /// Whether measuring waited for the processor.
     pub(crate) fn was_disturbed(self) -> bool {
         self.wall as f64 > BUSY * self.cpu as f64
@@ -47,5 +52,7 @@ mod tests {
         let disturbed = |wall, cpu| MeasuringTime { wall, cpu }.was_disturbed();
         assert!(!disturbed(0, 0) && !disturbed(1_000, 1_000) && !disturbed(1_290, 1_000));
         assert!(disturbed(1_310, 1_000) && disturbed(2_000, 1_000));
+        let waiting = |wall, cpu| MeasuringTime { wall, cpu }.waiting();
+        assert_eq!([waiting(0, 0), waiting(900, 1_000), waiting(8_000, 1_000)], [1.0, 1.0, 8.0]);
     }
 }

@@ -4,7 +4,7 @@
 use crate::{Advice, per};
 
 /// A log of which at least this share was read shows what the rest is like.
-const BEGINNING_ENOUGH: f64 = 0.02;
+pub const BEGINNING_ENOUGH: f64 = 0.02;
 
 /// What the rest of the logs saves may differ from what their beginnings save by this share of it.
 const REST_DIFFERS: f64 = 0.05;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use binlogz_advise::{Advice, Commits, ExactMeter, SampleMeter, Sampler};
+use binlogz_advise::{Advice, Commits, ExactMeter, SampleEnd, SampleMeter, Sampler};
 use binlogz_figures::{Section, TableCell};
 use binlogz_flow::measure::measure;
 use binlogz_flow::{Input, Rewrite, RewriteSummary, Rewriter};
@@ -66,9 +66,19 @@ fn sampled(log: &RealBinlog, levels: &[CompressionLevel], workers: usize, seed: 
     // A deadline that is never reached: the run ends because the sample is large enough.
     let deadline = Instant::now() + Duration::from_secs(600);
     advice
-        .measure_sample(&Arc::into_inner(sampler).unwrap().into_drawn(), workers, deadline, &mut |_| {})
+        .measure_sample(
+            &Arc::into_inner(sampler).unwrap().into_drawn(),
+            workers,
+            until(deadline),
+            &mut |_| {},
+        )
         .unwrap();
     advice
+}
+
+/// Until the sample is large enough, or this moment.
+fn until(deadline: Instant) -> SampleEnd {
+    SampleEnd { answered: deadline, last: deadline }
 }
 
 fn rewritten(log: &RealBinlog, how: Rewrite) -> RewriteSummary {
@@ -253,7 +263,7 @@ fn logs_that_were_not_read_are_in_the_interval() {
         }
         let deadline = Instant::now() + Duration::from_secs(600);
         advice
-            .measure_sample(&Arc::into_inner(sampler).unwrap().into_drawn(), 2, deadline, &mut |_| {})
+            .measure_sample(&Arc::into_inner(sampler).unwrap().into_drawn(), 2, until(deadline), &mut |_| {})
             .unwrap();
         let sections = advice.sections();
         let unread = numbers(section(&sections, "summary"), "unread_bytes")[0];

@@ -198,6 +198,19 @@ fn trouble_is_one_line_and_the_others_are_measured() {
     assert_eq!(report["summary"][0]["files"], 1);
 }
 
+/// The sample has 208 of its 300 transactions; all are measured as well, whatever else was asked for.
+#[test]
+fn a_log_is_measured_whole_beside_one_that_cant_be_read() {
+    let folder = Folder::with_sample("plain", "binlog.000005");
+    let ran = folder.run(["advise", "--budget=5m", "missing", "binlog.000005"]);
+    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.stderr, "binlogz: missing: No such file or directory (os error 2)\n");
+    let text: Vec<_> = ran.text().split_whitespace().collect();
+    let text = text.join(" ");
+    assert!(text.contains("Looked at: 1 file, ") && text.contains(" 300 transactions, "), "{text}");
+    assert!(text.ends_with(", all compressed. More: --details"), "{text}");
+}
+
 /// Runs `advise` on a server with the password of its accounts.
 fn ask(folder: &Folder, args: &[&str]) -> Ran {
     let mut command = folder.binlogz(["advise", "--no-defaults", "--exact", "--levels=3", "--format=json"]);

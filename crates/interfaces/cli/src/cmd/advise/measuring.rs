@@ -10,16 +10,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_advise::{
-    Advice, AdviceVerdict, Commits, DECIDING_MAX, DrawnSample, ExactMeter, LEVELS, MeterPart, SampleMeter,
-    Sampler,
+    Advice, AdviceVerdict, Commits, DECIDING_MAX, DrawnSample, ExactMeter, LEVELS, MeterPart, SampleEnd,
+    SampleMeter, Sampler,
 };
 use binlogz_encryption::Keyring;
 use binlogz_flow::measure::{Measure, measure};
-use binlogz_flow::{CutEvent, Input, ReadAt};
+use binlogz_flow::{CutEvent, Input};
 use binlogz_payload::{CompressionLevel, ServerGeneration};
 use clap::Args;
 
 use super::measured_log::MeasuredLog;
+use super::pace::ReadingPace;
+use super::reread::{self, RereadFile};
 use super::{BUDGET_TIME, generation};
 use crate::Exit;
 use crate::cmd::workers;
@@ -43,7 +45,7 @@ pub(super) struct LevelMeasurement {
     /// Don't measure zstd on the whole files, which takes most of the time of an exact run of one level
     #[arg(long)]
     no_whole_files: bool,
-    /// Most time for the whole run: 30s, 5m, or a number of seconds [default: 30s]
+    /// Most time for the whole run: 30s, 5m, or a number of seconds [default: 30s; 60s where only all transactions tell]
     #[arg(long, value_name = "TIME", value_parser = units::duration_or_seconds)]
     budget: Option<Duration>,
     /// Seed of the sample; the same seed draws the same sample
@@ -66,8 +68,9 @@ pub(super) enum AdviceDepth {
     Details,
 }
 
-/// The part of the budget that may be spent on reading the logs.
+/// The part of the budget that may be spent on reading the logs; and the part where that lets all be read, or the beginning of each.
 const SCAN_SHARE: f64 = 0.4;
+const SCAN_LAST_SHARE: f64 = 0.55;
 
 /// The part of the budget after which the levels that decide give way to higher ones, and those to whole files.
 const DECIDING_SHARE: f64 = 0.6;
@@ -81,8 +84,15 @@ const SAMPLE_SHARE: f64 = 0.4;
 const COMMITS_SHARE: f64 = 0.1;
 const COMMITS_MAX: Duration = Duration::from_secs(1);
 
-/// Without --budget people wait this long for the sizes of all transactions, after a sample gave the answer.
+/// Without --budget people wait this long for an answer that can be given: sampling ends then, and the sizes of all transactions are found
+/// by then or not at all.
+const ANSWER_TIME: Duration = Duration::from_secs(9);
+
+/// With details they wait this long for the sizes of all transactions.
 const EXACT_MAX: Duration = Duration::from_secs(6);
+
+/// And this long in all where the sample leaves the answer open, and all transactions will tell.
+const OPEN_TIME: Duration = Duration::from_secs(60);
 
 /// Compressing takes about as long as the sample said, at most this many times as long.
 const EXACT_MARGIN: f64 = 1.3;
@@ -155,7 +165,7 @@ impl LevelMeasurement {
         let (deciding, higher) = levels.split_at(if deciding > 0 { deciding } else { levels.len() });
         let commits = Arc::new(Commits::default());
         let (scanned, exit) = self.scan(logs, deciding, budget, &commits)?;
-        let Some(ScannedLogs { mut advice, sampler, files }) = scanned else { return Ok((None, exit)) };
+        let Some(ScannedLogs { mut advice, sampler, again }) = scanned else { return Ok((None, exit)) };
         let sampling = |error: binlogz_flow::Error| CommandFailure::reading(&"the sample", &error);
         let time = budget.all.mul_f64(COMMITS_SHARE).min(COMMITS_MAX);
         advice.measure_commits(&commits, true, time).map_err(|error| sampling(error.into()))?;
@@ -163,18 +173,23 @@ impl LevelMeasurement {
         let mut above = advice.of_levels(higher);
         let share = if higher.is_empty() { 1.0 } else { DECIDING_SHARE };
         let deadline = budget.at(share).max(Instant::now() + budget.all.mul_f64(SAMPLE_SHARE));
-        self.sample(&mut advice, &sample, deadline).map_err(sampling)?;
+        let answered = match (self.budget, depth) {
+            (None, AdviceDepth::Answer) => start + ANSWER_TIME,
+            (Some(_), _) | (None, AdviceDepth::Details) => deadline,
+        };
+        self.sample(&mut advice, &sample, SampleEnd { answered, last: deadline }).map_err(sampling)?;
         // The exact pass takes memory of its own.
         let sample = (!higher.is_empty()).then_some(sample);
-        if let Some(exact) = self.exactly(&advice, logs, deciding, budget) {
+        if let Some(exact) = self.exactly(&advice, (logs, &again), deciding, (budget, depth)) {
             advice.take_exact(&exact);
         }
         if let Some(sample) = sample {
             let deadline = budget.at(HIGHER_SHARE);
-            self.sample(&mut above, &sample, deadline).map_err(sampling)?;
+            let end = SampleEnd { answered: deadline, last: deadline };
+            self.sample(&mut above, &sample, end).map_err(sampling)?;
             advice.append(above);
         }
-        self.whole_files(&mut advice, (logs.logs, &files), budget.at(1.0), depth).map_err(sampling)?;
+        self.whole_files(&mut advice, (logs.logs, &again.files), budget.at(1.0), depth).map_err(sampling)?;
         Ok((Some(advice), exit))
     }
 
@@ -193,7 +208,8 @@ impl LevelMeasurement {
         let mut files = Vec::new();
         for log in logs.logs {
             let new_meter = || Ok(ExactMeter::new(levels, logs.generation, &commits)?);
-            let of_log = self.log(log, (logs.keyring, levels), &|| false, new_meter);
+            let bytes = LogBytes::open(log, logs.keyring);
+            let of_log = bytes.and_then(|bytes| self.log(bytes, levels, (&|| false, &|_| ()), new_meter));
             measured += u32::from(taken((log, of_log), &mut advice, &mut files, &mut exit)?);
         }
         if measured == 0 {
@@ -209,35 +225,38 @@ impl LevelMeasurement {
     }
 
     /// Reads the logs and draws a sample; where they can't all be read in time, the beginning of each.
-    fn scan(
+    fn scan<'l>(
         &self,
-        logs: MeasuredLogs<'_>,
+        logs: MeasuredLogs<'l>,
         levels: &[CompressionLevel],
         budget: RunBudget,
         commits: &Arc<Commits>,
-    ) -> Result<(Option<ScannedLogs>, Exit)> {
+    ) -> Result<(Option<ScannedLogs<'l>>, Exit)> {
         let kept = (budget.all.as_secs_f64() * SAMPLE_BYTES_PER_SECOND) as u64;
         let kept = kept.clamp(*SAMPLE_BYTES.start(), *SAMPLE_BYTES.end());
         let sampler = Arc::new(Sampler::new(self.seed, kept));
         let mut advice = Advice::new(levels, self.replicas, logs.generation);
         let mut exit = Exit::Done;
-        let mut measured = 0;
-        let mut files = Vec::new();
-        let sizes: Vec<_> = logs.logs.iter().map(|log| log.size().ok().flatten()).collect();
-        for (place, log) in logs.logs.iter().enumerate() {
-            let number = place as u64;
-            let end = end_of_turn(budget.at(SCAN_SHARE), sizes.get(place..).unwrap_or_default());
+        let mut again = RereadLogs { logs: Vec::new(), files: Vec::new(), seconds: 0.0 };
+        let sizes = logs.logs.iter().map(|log| log.size().ok().flatten()).collect();
+        let mut pace = ReadingPace::new((budget.at(SCAN_SHARE), budget.at(SCAN_LAST_SHARE)), sizes);
+        for (number, log) in (0_u64..).zip(logs.logs) {
+            let turn = pace.next_turn();
             let new_meter = || Ok(SampleMeter::new(&sampler, number, commits)?);
-            let of_log = self.log(log, (logs.keyring, levels), &|| Instant::now() >= end, new_meter);
-            match taken((log, of_log), &mut advice, &mut files, &mut exit)? {
-                true => measured += 1,
+            let of_log = LogBytes::open(log, logs.keyring).and_then(|bytes| {
+                self.log(bytes, levels, (&|| turn.is_over(), &|bytes| turn.has_read(bytes)), new_meter)
+            });
+            pace.add(&turn);
+            match taken((log, of_log), &mut advice, &mut again.files, &mut exit)? {
+                true => again.logs.push(log),
                 false => sampler.forget(number),
             }
         }
+        again.seconds = pace.seconds();
         warn_unread(&advice);
         // The workers have ended, so this is the only owner.
-        let sampler = Arc::into_inner(sampler).filter(|_| measured > 0);
-        Ok((sampler.map(|sampler| ScannedLogs { advice, sampler, files }), exit))
+        let sampler = Arc::into_inner(sampler).filter(|_| !again.logs.is_empty());
+        Ok((sampler.map(|sampler| ScannedLogs { advice, sampler, again }), exit))
     }
 
     /// Compresses the sample until it is large enough, or time is over.
@@ -245,10 +264,10 @@ impl LevelMeasurement {
         &self,
         advice: &mut Advice,
         sample: &DrawnSample,
-        deadline: Instant,
+        end: SampleEnd,
     ) -> std::result::Result<(), binlogz_flow::Error> {
-        let progress = WorkProgress::until("trying levels on a sample", deadline);
-        advice.measure_sample(sample, workers(self.jobs), deadline, &mut |bytes| progress.at(bytes))
+        let progress = WorkProgress::until("trying levels on a sample", end.answered);
+        advice.measure_sample(sample, workers(self.jobs), end, &mut |bytes| progress.at(bytes))
     }
 
     /// Compresses all transactions at the levels that decide, if that fits into the time that is left; `None` if it doesn't, or
@@ -256,34 +275,43 @@ impl LevelMeasurement {
     fn exactly(
         &self,
         sampled: &Advice,
-        logs: MeasuredLogs<'_>,
+        (logs, again): (MeasuredLogs<'_>, &RereadLogs<'_>),
         levels: &[CompressionLevel],
-        budget: RunBudget,
+        (budget, depth): (RunBudget, AdviceDepth),
     ) -> Option<Advice> {
-        let can_read_again = |log: &MeasuredLog| match log {
-            MeasuredLog::Path(path) => path.metadata().ok().flatten().is_some_and(|file| file.is_file()),
-            MeasuredLog::Server(_) => false,
-        };
         let (_, unread) = sampled.read_and_unread();
-        if sampled.is_exact() || unread != Some(0) || !logs.logs.iter().all(can_read_again) {
+        if sampled.is_exact() || unread != Some(0) || again.files.len() < again.logs.len() {
             return None;
         }
-        let is_patient = self.budget.is_some() || sampled.recommendation().verdict == AdviceVerdict::CantTell;
-        let now = Instant::now();
-        let end = if is_patient { budget.at(1.0) } else { budget.at(1.0).min(now + EXACT_MAX) };
-        let needed = Duration::try_from_secs_f64(EXACT_MARGIN * sampled.exact_seconds(workers(self.jobs)));
-        if needed.map_or(true, |needed| now + needed > end) {
+        let is_open = sampled.recommendation().verdict == AdviceVerdict::CantTell;
+        let end = self.exact_end(is_open, budget, depth);
+        let seconds = again.seconds + sampled.exact_seconds(workers(self.jobs));
+        // Without an answer, it is better to try than to be sure of the time.
+        let margin = if is_open { 1.0 } else { EXACT_MARGIN };
+        let needed = Duration::try_from_secs_f64(margin * seconds);
+        if needed.map_or(true, |needed| Instant::now() + needed > end) {
             return None;
         }
         let mut exact = Advice::new(levels, self.replicas, logs.generation);
-        for log in logs.logs {
+        for (log, file) in again.logs.iter().zip(&again.files) {
             let commits = Arc::new(Commits::default());
             let new_meter = || Ok(ExactMeter::new(levels, logs.generation, &commits)?);
-            let of_log = self.log(log, (logs.keyring, levels), &|| Instant::now() >= end, new_meter);
+            let bytes = LogBytes { log, size: Some(file.1), input: reread::again(file) };
+            let of_log = self.log(bytes, levels, (&|| Instant::now() >= end, &|_| ()), new_meter);
             // A log that was read a moment ago is measured by its sample.
             exact.add(&of_log.ok()?.advice);
         }
         sampled.is_of_same_logs(&exact).then_some(exact)
+    }
+
+    /// When the sizes of all transactions have to be there. `is_open`: without them there is no answer.
+    fn exact_end(&self, is_open: bool, budget: RunBudget, depth: AdviceDepth) -> Instant {
+        match (self.budget, depth) {
+            (Some(_), _) => budget.at(1.0),
+            (None, _) if is_open => budget.start + OPEN_TIME,
+            (None, AdviceDepth::Answer) => budget.start + ANSWER_TIME,
+            (None, AdviceDepth::Details) => budget.at(1.0).min(Instant::now() + EXACT_MAX),
+        }
     }
 
     /// Tries zstd on the whole files, where they can be read again and that is of interest.
@@ -327,14 +355,12 @@ impl LevelMeasurement {
     /// Takes the transactions of a log through meters, one a worker.
     fn log<M: Measure<Part = MeterPart>>(
         &self,
-        log: &MeasuredLog,
-        (keyring, levels): (Option<&Keyring>, &[CompressionLevel]),
-        stop: &(dyn Fn() -> bool + Sync),
+        LogBytes { log, size, input }: LogBytes<'_>,
+        levels: &[CompressionLevel],
+        (stop, has_read): (&(dyn Fn() -> bool + Sync), &dyn Fn(u64)),
         new_meter: impl Fn() -> std::result::Result<M, binlogz_flow::Error> + Sync,
     ) -> Result<OneLog> {
-        let size = log.size()?;
-        let input = log.open(keyring)?;
-        let places = places(&input);
+        let places = reread::places(&input);
         let progress = WorkProgress::new(log, size);
         let input = progress.watch(input);
         let mut advice = Advice::new(levels, self.replicas, ServerGeneration::default());
@@ -342,8 +368,10 @@ impl LevelMeasurement {
             advice.add_piece(&piece);
             Ok(())
         };
-        let summary =
-            measure(input, workers(self.jobs), stop, new_meter, add, &mut |bytes| progress.at(bytes));
+        let summary = measure(input, workers(self.jobs), stop, new_meter, add, &mut |bytes| {
+            has_read(bytes);
+            progress.at(bytes);
+        });
         let summary = summary.map_err(|error| CommandFailure::reading(log, &error))?;
         if summary.stopped && summary.cut.is_none() {
             advice.leave_out(size.map(|size| size.saturating_sub(summary.bytes_read)));
@@ -361,15 +389,33 @@ struct OneLog {
     cut: Option<CutEvent>,
 }
 
-/// The figures of a pass over all logs.
-struct ScannedLogs {
-    advice: Advice,
-    sampler: Sampler,
-    files: Vec<RereadFile>,
+/// The bytes of a log.
+struct LogBytes<'l> {
+    log: &'l MeasuredLog,
+    size: Option<u64>,
+    input: Input,
 }
 
-/// A file that can be read again, and how much of it was read.
-type RereadFile = (Arc<dyn ReadAt>, u64);
+impl<'l> LogBytes<'l> {
+    fn open(log: &'l MeasuredLog, keyring: Option<&Keyring>) -> Result<Self> {
+        Ok(LogBytes { log, size: log.size()?, input: log.open(keyring)? })
+    }
+}
+
+/// What reading all logs gave.
+struct ScannedLogs<'l> {
+    advice: Advice,
+    sampler: Sampler,
+    again: RereadLogs<'l>,
+}
+
+/// The logs that were read, and the files of those that can be read again.
+struct RereadLogs<'l> {
+    logs: Vec<&'l MeasuredLog>,
+    files: Vec<RereadFile>,
+    /// How long reading took.
+    seconds: f64,
+}
 
 /// The time of an exact run for the pieces that represent whole files.
 const EXACT_WHOLE_FILE: Duration = Duration::from_secs(60);
@@ -402,18 +448,6 @@ fn taken(
     }
 }
 
-/// When reading the first of these logs ends: each has a share of the time that is left, by its size, so that the beginning of each
-/// is read where there is no time for all. Where a size isn't known, as of a pipe, the first may take all of it.
-fn end_of_turn(end: Instant, sizes: &[Option<u64>]) -> Instant {
-    let now = Instant::now();
-    let all: Option<u64> = sizes.iter().copied().sum();
-    let share = match (sizes.first().copied().flatten(), all) {
-        (Some(size), Some(all)) if all > 0 => size as f64 / all as f64,
-        _ => 1.0,
-    };
-    now + end.saturating_duration_since(now).mul_f64(share.min(1.0))
-}
-
 /// Reports how much was not read, and why.
 fn warn_unread(advice: &Advice) {
     let (read, unread) = advice.read_and_unread();
@@ -423,29 +457,4 @@ fn warn_unread(advice: &Advice) {
         None => String::new(),
     };
     warn(&format!("the budget allowed for {read}{of} bytes, the rest was not looked at"));
-}
-
-fn places(input: &Input) -> Option<Arc<dyn ReadAt>> {
-    match input {
-        Input::Places(places) => Some(Arc::clone(places)),
-        Input::Seek { .. } | Input::Stream(_) | Input::Sparse { .. } | Input::Live(_) | Input::Pipe(_) => {
-            None
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_log_has_a_turn() {
-        let now = Instant::now();
-        let end = now + Duration::from_secs(100);
-        let turn = |sizes: &[Option<u64>]| end_of_turn(end, sizes).duration_since(now).as_secs_f64().round();
-        assert_eq!(turn(&[Some(10), Some(20), Some(70)]), 10.0);
-        assert_eq!(turn(&[Some(70)]), 100.0);
-        assert_eq!(turn(&[Some(10), None]), 100.0);
-        assert_eq!(turn(&[Some(0)]), 100.0);
-    }
 }

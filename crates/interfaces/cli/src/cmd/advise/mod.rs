@@ -3,6 +3,8 @@
 mod generation;
 mod measured_log;
 mod measuring;
+mod pace;
+mod reread;
 mod server;
 
 pub(super) use server::{SampledServerLog, all_logs};
