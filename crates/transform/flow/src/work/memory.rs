@@ -1,7 +1,9 @@
 //! How the memory of a run is divided, and reused buffers.
 //!
 //! Law 5 allows 64 MiB whatever a log holds: at most 12 for the batches under way and 32 for their results
-//! (the excess spills to temporary files). The rest is for the workers' own buffers and the program itself.
+//! (the excess spills to temporary files). The rest is for the workers' own buffers and the program itself. What is only measured has no
+//! results that wait for their turn to be written, and half of that for the transactions that workers look at; so a run may measure a
+//! log twice, although the allocator keeps some of what the first pass freed.
 
 use binlogz_payload::{Spool, SpoolMemory};
 use parking_lot::Mutex;
@@ -14,6 +16,9 @@ const BATCHES_MEMORY: usize = 12 << 20;
 
 /// Bytes for their results.
 const SPOOLS_MEMORY: usize = 32 << 20;
+
+/// Bytes for expanded transactions that are only measured.
+const MEASURED_MEMORY: usize = 16 << 20;
 
 /// The largest batch, however few are under way: larger ones would not make zstd or the disk faster.
 const BATCH_MAX: usize = 2 << 20;
@@ -41,10 +46,19 @@ pub struct Memory {
 impl Memory {
     /// The plan for a run with this many workers; `expanding` if pieces grow.
     pub(crate) fn for_workers(workers: usize, expanding: bool) -> Self {
+        Memory::new(workers, Self::batch_size(workers, expanding), SPOOLS_MEMORY)
+    }
+
+    /// The plan for a run with this many workers that only measures transactions.
+    pub(crate) fn for_measuring(workers: usize) -> Self {
+        Memory::new(workers, Self::batch_size(workers, true), MEASURED_MEMORY)
+    }
+
+    fn batch_size(workers: usize, expanding: bool) -> BatchSize {
         // A worker holds a second copy of what it compresses, in the form it has inside the payload.
         let max = (BATCHES_MEMORY / (in_flight_max(workers) + workers)).clamp(BATCH_MIN, BATCH_MAX);
         let target = if expanding { max / 2 / EXPANSION } else { max / 2 };
-        Memory::new(workers, BatchSize { target, max }, SPOOLS_MEMORY)
+        BatchSize { target, max }
     }
 
     /// A plan with batches of this size, and this many bytes for all their results.

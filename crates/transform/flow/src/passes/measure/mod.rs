@@ -90,7 +90,7 @@ pub fn measure<M: Measure>(
     mut sink: impl FnMut(MeasuredPiece<M::Part>) -> Result<(), Error>,
     progress: ReadProgress<'_>,
 ) -> Result<MeasureSummary, Error> {
-    let memory = &Memory::for_workers(workers, true);
+    let memory = &Memory::for_measuring(workers);
     let end_of_input = input.stop();
     let mut batcher = Batcher::new(input, BatchUnit::Transaction, memory.batch);
     let mut summary = MeasureSummary::default();
