@@ -38,6 +38,13 @@ fn every_name_of_an_option_means_the_same() {
         (&["archive", "cat", "NAME", GTIDS, "kept"], &gtids),
         (&["dump", "--no-defaults", "NAME", GTIDS, "binlog.000005"], &gtids),
         (&["events", "NAME", "4", "--limit", "2", "binlog.000005"], &["--start-position", "--from"]),
+        (&["stats", "NAME", time, "binlog.000005"], &until),
+        (&["stats", "NAME", GTIDS, "binlog.000005"], &gtids),
+        (&["incident", "NAME", late, "binlog.000005"], &until),
+        (&["archive", "restore", "--force", "--to", "back", "NAME", late, "kept"], &until),
+        (&["archive", "restore", "--force", "--to", "back", "NAME", GTIDS, "kept"], &gtids),
+        (&["fold", "--force", "--to", "folded", "NAME", time, "nowhere"], &until),
+        (&["fold", "--force", "NAME", "folded", "binlog.000005"], &["--to", "--output"]),
     ] {
         let ran = under_each_name(&folder, command, names);
         for other in &ran[1..] {
@@ -48,6 +55,28 @@ fn every_name_of_an_option_means_the_same() {
         let says =
             !ran[0].stdout.is_empty() || ran[0].stderr.contains("nowhere") || ran[0].stderr.contains("there");
         assert!(says, "{command:?}: {}", ran[0].stderr);
+    }
+}
+
+#[test]
+fn people_read_text_or_a_table() {
+    let folder = Folder::with_sample("compressed", "binlog.000005");
+    folder.run(["archive", "create", "--to", "kept", "binlog.000005"]).is_done();
+    folder.put("fleet.toml", "[[archive]]\nname = \"nightly\"\nto = \"kept\"\n");
+    for command in [
+        &["stats", "binlog.000005"][..],
+        &["events", "--limit", "9", "binlog.000005"],
+        &["incident", "binlog.000005"],
+        &["rows", "sbtest.sbtest1", "binlog.000005"],
+        &["archive", "list", "kept"],
+        &["fold", "--force", "--to", "folded", "binlog.000005"],
+        &["fleet", "--targets", "fleet.toml"],
+    ] {
+        let [text, table] =
+            ["text", "table"].map(|format| folder.run([command, &["--format", format]].concat()));
+        assert_ne!(text.code, Some(2), "{command:?}: {}", text.stderr);
+        assert!(!text.stdout.is_empty(), "{command:?}");
+        assert_eq!(text.text(), table.text(), "{command:?}: {}", table.stderr);
     }
 }
 

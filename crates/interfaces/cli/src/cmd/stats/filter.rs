@@ -20,7 +20,7 @@ pub(super) struct StatsFilterArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, alias = "until-datetime")]
     stop_datetime: Option<GivenTime>,
     /// Count only the transactions of this GTID set
-    #[arg(long, value_name = "SET")]
+    #[arg(long, value_name = "SET", alias = "gtids")]
     include_gtids: Option<GtidSet>,
 }
 
