@@ -110,3 +110,27 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| "expected NAME=VALUE".to_owned())?;
     Ok((name.to_owned(), value.to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct PresetLine {
+        #[command(flatten)]
+        options: PresetOptions,
+    }
+
+    /// `--out` was its name before results went `--to` a place in every command.
+    #[test]
+    fn results_go_where_either_name_says() {
+        let out = |name| {
+            let line = PresetLine::try_parse_from(["bench", "--sandbox", name, "folder"]);
+            line.map(|line| line.options.out).map_err(|error| error.to_string())
+        };
+        assert_eq!(out("--to"), Ok(PathBuf::from("folder")));
+        assert_eq!(out("--out"), out("--to"));
+    }
+}
