@@ -175,7 +175,7 @@ fn an_old_servers_log_is_purged_whole_and_served_from_the_archive() {
     let mut relay = configuration.with_servers([url(&second)]).start(&folder);
     relay.has_gtids_of(&second);
     let refused = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap_err();
-    assert!(refused.contains("of one that was kept before it"), "{refused}");
+    assert!(refused.contains("that was kept before"), "{refused}");
     new.sql("STOP REPLICA; RESET REPLICA; DROP DATABASE d; RESET BINARY LOGS AND GTIDS").unwrap();
     relay.replicates_to(&new, "boss", BY_GTID);
     relay.brings(&second, &new, &["d"]);
