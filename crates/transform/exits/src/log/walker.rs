@@ -310,6 +310,7 @@ impl<'r> LogMasker<'r> {
         let statement = LoggedStatement {
             text: query.statement,
             database: &database,
+            quotes_names: recorded.quotes_names,
             keeps_backslashes: recorded.keeps_backslashes,
         };
         match judge(&self.run.policy, &statement) {

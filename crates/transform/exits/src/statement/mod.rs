@@ -36,6 +36,8 @@ pub(crate) enum StatementVerdict {
 pub(crate) struct LoggedStatement<'s> {
     pub(crate) text: &'s [u8],
     pub(crate) database: &'s str,
+    /// ANSI_QUOTES.
+    pub(crate) quotes_names: bool,
     /// NO_BACKSLASH_ESCAPES.
     pub(crate) keeps_backslashes: bool,
 }
@@ -48,7 +50,8 @@ pub(crate) fn judge(policy: &ExitPolicy, statement: &LoggedStatement<'_>) -> Sta
     let words = std::str::from_utf8(statement.text)
         .ok()
         .filter(|text| !(statement.keeps_backslashes && text.contains('\\')))
-        .and_then(LoggedWords::of);
+        .and_then(LoggedWords::of)
+        .and_then(|words| if statement.quotes_names { words.quoting_names() } else { Some(words) });
     let Some(words) = words else { return StatementVerdict::Unmasked(UNREAD.to_owned()) };
     let judge = StatementJudge { policy, database: statement.database };
     judge.statement(words).unwrap_or_else(|| StatementVerdict::Unmasked(UNREAD.to_owned()))

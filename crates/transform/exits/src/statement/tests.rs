@@ -27,7 +27,33 @@ fn policy() -> ExitPolicy {
 }
 
 fn judged(text: &str) -> StatementVerdict {
-    judge(&policy(), &LoggedStatement { text: text.as_bytes(), database: "d", keeps_backslashes: false })
+    judge(&policy(), &logged(text))
+}
+
+fn logged(text: &str) -> LoggedStatement<'_> {
+    LoggedStatement { text: text.as_bytes(), database: "d", quotes_names: false, keeps_backslashes: false }
+}
+
+#[test]
+fn names_in_double_quotes_are_names_where_the_session_said_so() {
+    for text in [
+        r#"CREATE TABLE people (id INT, "email" VARCHAR(50) DEFAULT 'bob')"#,
+        r#"CREATE TABLE "people" (id INT, CHECK ("email" <> 'bob'))"#,
+        r#"ALTER TABLE "d"."people" ADD CHECK ("email" <> 'bob')"#,
+        r#"ALTER TABLE people ADD "a\" INT COMMENT ", ADD email INT DEFAULT 7"#,
+    ] {
+        let verdict = judged_quoting(text);
+        assert!(matches!(verdict, StatementVerdict::Unmasked(_)), "{text}: {verdict:?}");
+    }
+    let text = r#"CREATE TABLE "people" ("id" INT, "kind" ENUM('bob'), "a ""b" INT)"#;
+    let passed = r#"CREATE TABLE "people" ("id" INT, "kind" ENUM('1'), "a ""b" INT)"#;
+    assert_eq!(judged_quoting(text), StatementVerdict::Pass(passed.to_owned()));
+    let left_out = StatementVerdict::LeaveOut(LeftOut::TableStatements);
+    assert_eq!(judged_quoting(r#"CREATE TABLE "secrets" (a INT DEFAULT 7)"#), left_out);
+}
+
+fn judged_quoting(text: &str) -> StatementVerdict {
+    judge(&policy(), &LoggedStatement { quotes_names: true, ..logged(text) })
 }
 
 #[test]
@@ -99,11 +125,8 @@ fn values_that_may_be_of_masked_columns_keep_a_statement_back() {
         let StatementVerdict::Unmasked(why) = judged(text) else { panic!("{text}: {:?}", judged(text)) };
         assert!(!why.contains("bob"), "{why}");
     }
-    let backslash = LoggedStatement {
-        text: br"CREATE TABLE t (a INT COMMENT '\')",
-        database: "d",
-        keeps_backslashes: true,
-    };
+    let text = r"CREATE TABLE t (a INT COMMENT '\')";
+    let backslash = LoggedStatement { keeps_backslashes: true, ..logged(text) };
     assert!(matches!(judge(&policy(), &backslash), StatementVerdict::Unmasked(_)));
 }
 

@@ -57,6 +57,20 @@ impl LoggedWords {
         Some(LoggedWords { code: code.collect(), tokens, next: 0 })
     }
 
+    /// Takes texts in double quotes for names, as the SQL mode ANSI_QUOTES does.
+    /// `None`: a backslash, which ends no name, may have hidden the end of one.
+    pub(super) fn quoting_names(mut self) -> Option<Self> {
+        for token in &mut self.tokens {
+            if let Token::DoubleQuotedString(name) = token {
+                if name.contains('\\') {
+                    return None;
+                }
+                *token = Token::make_word(name, Some('"'));
+            }
+        }
+        Some(self)
+    }
+
     /// The statement's text, without comments.
     pub(super) fn text(&self) -> String {
         self.tokens.iter().map(Token::to_string).collect()
