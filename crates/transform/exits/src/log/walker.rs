@@ -3,7 +3,7 @@
 //! | event | leaves |
 //! |---|---|
 //! | format description, previous GTIDs, rotate, stop, checkpoints | as it is |
-//! | GTID | with the length of the masked transaction |
+//! | GTID | with the length of the masked transaction; of MariaDB's XA with a hash in the place of its name |
 //! | statement | as `statement` says; without the account that ran it |
 //! | values and files of statements, statements beside rows | no |
 //! | table map, rows | as the policy says |
@@ -12,6 +12,7 @@
 //! | data of Group Replication, ignorable events | no |
 //! | unknown | no, and it is counted as a change that is missing |
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ use super::transaction::{MaskedTransaction, NotWritten};
 use crate::counts::{ExitCounts, LeftOut};
 use crate::error::ExitError;
 use crate::policy::TableExit;
-use crate::statement::control::{hashed_xa_id, xa_text};
+use crate::statement::control::{hashed_xa_id, masked_mariadb_gtid, xa_text};
 use crate::statement::{LoggedStatement, StatementVerdict, judge};
 use crate::table::map_event::{MapContent, rewritten};
 use crate::table::plan::{NoPlan, TablePlan, shown};
@@ -182,13 +183,14 @@ impl<'r> LogMasker<'r> {
                 self.schemas.end_statement();
                 // Its flags say whether it takes the place of BEGIN; the parser read them.
                 let begins = header.event_type == EventType::MARIADB_GTID && !stands_alone(body);
+                let masked = self.masked_gtid(header, body)?;
                 match &mut self.transaction {
                     Some(open) => {
-                        open.begin_with(header, body);
+                        open.begin_with(header, &masked);
                         open.has_begun |= begins;
                         Ok(true)
                     }
-                    None => self.put(header, body),
+                    None => self.put(header, &masked),
                 }
             }
             EventClass::Statement => self.statement(header, body),
@@ -226,6 +228,15 @@ impl<'r> LogMasker<'r> {
                 Ok(false)
             }
         }
+    }
+
+    /// A GTID event; that of MariaDB may have the name of an XA transaction.
+    fn masked_gtid<'b>(&self, header: &EventHeader, body: &'b [u8]) -> Result<Cow<'b, [u8]>, NotWritten> {
+        if header.event_type != EventType::MARIADB_GTID {
+            return Ok(Cow::Borrowed(body));
+        }
+        let masked = masked_mariadb_gtid(self.run.policy.key.as_ref(), body);
+        masked.map(Cow::Owned).map_err(|why| self.refused(why))
     }
 
     fn leave_out(&mut self, what: LeftOut) -> Result<bool, NotWritten> {

@@ -1,4 +1,6 @@
-//! Transaction control with names in it: savepoints and XA transactions. Applications choose these names.
+//! Transaction control with names in it: savepoints and XA transactions. Applications choose these names. MariaDB's GTID events have those of
+//! XA transactions as well: after the flags (and eight bytes of a group commit) the format, 4 bytes, two lengths, and the name.
+//! (Facts of MariaDB's manual.)
 
 use std::collections::HashMap;
 
@@ -9,6 +11,13 @@ use crate::secret::MaskKey;
 
 /// Bytes of a hash in the place of an XA transaction's name.
 const XA_SIZE: usize = 16;
+/// Where the flags of MariaDB's GTID event are.
+const FLAGS_OFFSET: usize = 12;
+/// The number of a group commit comes after the flags.
+const HAS_GROUP: u8 = 0x02;
+/// The name of an XA transaction comes after those: one that is prepared, or one that ends.
+const HAS_XA: u8 = 0x40 | 0x80;
+const GROUP_SIZE: usize = 8;
 /// The most savepoints of a transaction.
 const SAVEPOINTS_MAX: usize = 100_000;
 
@@ -36,6 +45,42 @@ impl Savepoints {
             _ => format!("SAVEPOINT `s{number}`"),
         })
     }
+}
+
+/// The body of MariaDB's GTID event with a hash in the place of the XA transaction's name that it may have.
+///
+/// # Errors
+///
+/// There is no key, or the name isn't where the flags say.
+pub(crate) fn masked_mariadb_gtid(key: Option<&MaskKey>, body: &[u8]) -> Result<Vec<u8>, String> {
+    let flags = body.get(FLAGS_OFFSET).copied().unwrap_or_default();
+    if flags & HAS_XA == 0 {
+        return Ok(body.to_vec());
+    }
+    let group = if flags & HAS_GROUP == 0 { 0 } else { GROUP_SIZE };
+    let Some((front, id, after)) = mariadb_xa_id(body, FLAGS_OFFSET + 1 + group) else {
+        return Err(format!(
+            "a GTID event of {} bytes has no name of an XA transaction, which its flags announce",
+            body.len()
+        ));
+    };
+    let hash = hashed_xa_id(key, &id)?;
+    let mut masked = front.to_vec();
+    masked.extend(id.format_id.to_le_bytes());
+    masked.extend([XA_SIZE as u8, 0]);
+    masked.extend(hash);
+    masked.extend_from_slice(after);
+    Ok(masked)
+}
+
+/// What is before the name of an XA transaction at a place, the name, and what is after it.
+fn mariadb_xa_id(body: &[u8], place: usize) -> Option<(&[u8], XaId<'_>, &[u8])> {
+    let (front, rest) = body.split_at_checked(place)?;
+    let (format_id, rest) = rest.split_first_chunk::<4>()?;
+    let ([gtrid_size, bqual_size], rest) = rest.split_first_chunk::<2>()?;
+    let (gtrid, rest) = rest.split_at_checked(usize::from(*gtrid_size))?;
+    let (bqual, after) = rest.split_at_checked(usize::from(*bqual_size))?;
+    Some((front, XaId { format_id: u32::from_le_bytes(*format_id), gtrid, bqual }, after))
 }
 
 /// The name of an XA transaction that leaves: a hash of its own.
@@ -127,5 +172,21 @@ mod tests {
             assert!(xa_text(Some(&key), text.as_bytes()).is_err(), "{text}");
         }
         assert!(xa_text(None, b"XA END X'61',X'',1").is_err());
+    }
+
+    #[test]
+    fn names_of_xa_in_gtid_events_of_mariadb_are_hashed_like_those_in_statements() {
+        let key = MaskKey::new(b"a key of sixteen");
+        let hash = hashed_xa_id(Some(&key), &XaId { format_id: 1, gtrid: b"bob", bqual: b"q" }).unwrap();
+        for (flags, group) in [(0x40_u8, &[][..]), (0x80, &[]), (0x42, &[7; 8])] {
+            let front = [&[5; 12][..], &[flags], group].concat();
+            let body = [&front[..], b"\x01\0\0\0\x03\x01bobq\x10\x01"].concat();
+            let expected = [&front[..], b"\x01\0\0\0\x10\0", &hash, b"\x10\x01"].concat();
+            assert_eq!(masked_mariadb_gtid(Some(&key), &body).unwrap(), expected, "{flags}");
+            assert!(masked_mariadb_gtid(None, &body).is_err());
+            assert!(masked_mariadb_gtid(Some(&key), &body[..front.len() + 8]).is_err());
+        }
+        let plain = [&[5; 12][..], &[0x02], b"\x01\0\0\0\x03\x01bobq"].concat();
+        assert_eq!(masked_mariadb_gtid(None, &plain).unwrap(), plain);
     }
 }
