@@ -1,4 +1,5 @@
-//! The places of a JSON document that may leave: a tree of members. What it doesn't name is left out.
+//! The places of a JSON document that may leave: a tree of members. What it doesn't name is left out, or stays if it is inside of a place
+//! that is kept. What is named inside of a place that is hashed or null goes with that place.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub(super) fn by_rule(key: Option<&MaskKey>, rule: &JsonRule, bytes: &[u8]) -> R
     let value = serde_json::from_slice(&text).map_err(|error| {
         BinlogError::invalid(WHAT, "text", error.to_string(), "one that can be read again")
     })?;
-    written(&pruned(key, rule, value).unwrap_or(Value::Null))
+    written(&pruned(key, rule, false, value).unwrap_or(Value::Null))
 }
 
 fn written(value: &Value) -> Result<Vec<u8>, BinlogError> {
@@ -42,9 +42,22 @@ fn hash_of(key: &MaskKey, text: &[u8]) -> String {
     letters(&digest_of_text(key, text)).iter().map(|&letter| char::from(letter)).collect()
 }
 
-/// `None`: nothing of the value may leave.
-fn pruned(key: Option<&MaskKey>, rule: &JsonRule, value: Value) -> Option<Value> {
-    match (rule.exit, value) {
+/// `None`: nothing of the value may leave. `keeps`: what has no rule of its own stays, since the place around it does.
+fn pruned(key: Option<&MaskKey>, rule: &JsonRule, keeps: bool, value: Value) -> Option<Value> {
+    match (rule.exit.or(keeps.then_some(JsonExit::Keep)), value) {
+        (Some(JsonExit::Keep), Value::Object(members)) => {
+            let kept = members.into_iter().filter_map(|(name, value)| match rule.members.get(&name) {
+                Some(rule) => Some((name, pruned(key, rule, true, value)?)),
+                None => Some((name, value)),
+            });
+            Some(Value::Object(kept.collect::<Map<_, _>>()))
+        }
+        (Some(JsonExit::Keep), Value::Array(elements)) => Some(Value::Array(match &rule.elements {
+            Some(rule) => {
+                elements.into_iter().filter_map(|element| pruned(key, rule, true, element)).collect()
+            }
+            None => elements,
+        })),
         (Some(JsonExit::Keep), value) => Some(value),
         (Some(JsonExit::Null), _) | (Some(JsonExit::Hash), Value::Null) => Some(Value::Null),
         // A string has the hash that a column with the same text has.
@@ -52,7 +65,7 @@ fn pruned(key: Option<&MaskKey>, rule: &JsonRule, value: Value) -> Option<Value>
         (Some(JsonExit::Hash), other) => Some(Value::String(hash_of(key?, other.to_string().as_bytes()))),
         (None, Value::Object(members)) => {
             let named = members.into_iter().filter_map(|(name, value)| {
-                let value = pruned(key, rule.members.get(&name)?, value)?;
+                let value = pruned(key, rule.members.get(&name)?, false, value)?;
                 Some((name, value))
             });
             Some(Value::Object(named.collect::<Map<_, _>>())).filter(|_| !rule.members.is_empty())
@@ -60,7 +73,7 @@ fn pruned(key: Option<&MaskKey>, rule: &JsonRule, value: Value) -> Option<Value>
         (None, Value::Array(elements)) => {
             let rule = rule.elements.as_ref()?;
             Some(Value::Array(
-                elements.into_iter().filter_map(|element| pruned(key, rule, element)).collect(),
+                elements.into_iter().filter_map(|element| pruned(key, rule, false, element)).collect(),
             ))
         }
         (None, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => None,
@@ -102,5 +115,31 @@ mod tests {
             assert_eq!(by_rule(Some(&key), &rule, &bytes).unwrap(), null);
         }
         assert!(by_rule(Some(&key), &rule, b"\x00\xff").is_err());
+    }
+
+    #[test]
+    fn what_is_named_inside_of_a_kept_place_is_masked() {
+        let key = MaskKey::new(b"a key of sixteen");
+        let mut rule = JsonRule::default();
+        for (path, exit) in [
+            ("$", JsonExit::Keep),
+            ("$.name", JsonExit::Hash),
+            ("$.a.b.note", JsonExit::Null),
+            ("$.items[*].who", JsonExit::Hash),
+        ] {
+            rule.name(path, exit).unwrap();
+        }
+        let text = r#"{"name": "Bob", "age": 7, "a": {"b": {"note": "x", "c": 1}}, "items": [{"who": "Bob", "n": 1}, 2]}"#;
+        let mut bytes = Vec::new();
+        JsonDocument::put_text(text.as_bytes(), &mut bytes).unwrap();
+        let mut shown = Vec::new();
+        JsonDocument::new(&by_rule(Some(&key), &rule, &bytes).unwrap()).write_text(&mut shown).unwrap();
+        let hash = hash_of(&key, b"Bob");
+        assert_eq!(
+            String::from_utf8(shown).unwrap(),
+            format!(
+                r#"{{"a": {{"b": {{"c": 1, "note": null}}}}, "age": 7, "name": "{hash}", "items": [{{"n": 1, "who": "{hash}"}}, 2]}}"#
+            )
+        );
     }
 }
