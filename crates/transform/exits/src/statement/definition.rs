@@ -88,13 +88,23 @@ pub(super) fn checked_definition(
     Ok(checker.words.text())
 }
 
+/// A part of a definition.
+#[derive(Debug, Clone)]
+struct DefinitionPart {
+    words: Range<usize>,
+    /// Whether it stands in a list of columns and keys, where no action can be.
+    is_listed: bool,
+}
+
 /// The parts of a definition: each column and key of a CREATE TABLE and what comes after them, or each action of an ALTER TABLE.
-fn parts(words: &LoggedWords, form: DefinitionForm) -> Vec<Range<usize>> {
+fn parts(words: &LoggedWords, form: DefinitionForm) -> Vec<DefinitionPart> {
     let begin = words.place();
-    // Columns are in parentheses, also those of ADD (…).
+    // Columns are in parentheses, also those of ADD (…) and of MariaDB's ADD IF NOT EXISTS (…).
     let split_depth = |place: usize| {
         let is_list = form == DefinitionForm::Create && place == begin
-            || words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "ADD" || word == "COLUMN");
+            || words
+                .word_at(place.wrapping_sub(1))
+                .is_some_and(|word| word == "ADD" || word == "COLUMN" || word == "EXISTS");
         words.at(place) == Some(&Token::LParen) && is_list
     };
     let (mut depth, mut list_depth) = (0_usize, None);
@@ -106,26 +116,26 @@ fn parts(words: &LoggedWords, form: DefinitionForm) -> Vec<Range<usize>> {
                 depth += 1;
                 if split_depth(place) {
                     list_depth = Some(depth);
-                    parts.push(start..place);
+                    parts.push(DefinitionPart { words: start..place, is_listed: false });
                     start = place + 1;
                 }
             }
             Some(Token::RParen) => {
                 if list_depth == Some(depth) {
                     list_depth = None;
-                    parts.push(start..place);
+                    parts.push(DefinitionPart { words: start..place, is_listed: true });
                     start = place + 1;
                 }
                 depth = depth.saturating_sub(1);
             }
             Some(Token::Comma) if depth == list_depth.unwrap_or(0) => {
-                parts.push(start..place);
+                parts.push(DefinitionPart { words: start..place, is_listed: list_depth.is_some() });
                 start = place + 1;
             }
             _ => {}
         }
     }
-    parts.push(start..words.len());
+    parts.push(DefinitionPart { words: start..words.len(), is_listed: list_depth.is_some() });
     parts
 }
 
@@ -145,17 +155,20 @@ impl DefinitionChecker<'_> {
         *self.exit(name) != ColumnExit::Keep
     }
 
-    fn part(&mut self, part: Range<usize>) -> Result<(), BadDefinition> {
+    fn part(&mut self, part: DefinitionPart) -> Result<(), BadDefinition> {
         match self.column(&part)? {
-            Some((place, name)) if self.is_masked(&name) => self.masked_column(part, place, name),
-            column => self.other(part, column.map(|(place, _)| place)),
+            Some((place, name)) if self.is_masked(&name) => self.masked_column(part.words, place, name),
+            column => self.other(part.words, column.map(|(place, _)| place)),
         }
     }
 
     /// The column that a part defines: where its name stands.
-    fn column(&self, part: &Range<usize>) -> Result<Option<(usize, String)>, BadDefinition> {
+    fn column(&self, part: &DefinitionPart) -> Result<Option<(usize, String)>, BadDefinition> {
+        if self.form == DefinitionForm::Create && !part.is_listed {
+            return Ok(None);
+        }
         let words = &self.words;
-        let mut place = part.start;
+        let mut place = part.words.start;
         let skip = |mut place: usize, others: &[&str]| {
             while words.word_at(place).is_some_and(|word| others.contains(&word.as_str())) {
                 place += 1;
@@ -163,7 +176,9 @@ impl DefinitionChecker<'_> {
             place
         };
         const FILLERS: [&str; 4] = ["COLUMN", "IF", "NOT", "EXISTS"];
-        match words.word_at(place).as_deref() {
+        // Columns may have the names of actions, as `comment` and `lock`.
+        let action = words.word_at(place).filter(|_| !part.is_listed);
+        match action.as_deref() {
             Some("ADD" | "MODIFY" | "ALTER") => place = skip(place + 1, &FILLERS),
             Some("CHANGE") => {
                 place = skip(place + 1, &FILLERS);
@@ -182,8 +197,11 @@ impl DefinitionChecker<'_> {
             ) => return Ok(None),
             _ => {}
         }
-        let is_no_column = words.word_at(place).is_some_and(|word| NO_COLUMNS.contains(&word.as_str()));
-        if is_no_column || place >= part.end {
+        let is_period = words.word_at(place + 1).is_some_and(|word| word == "FOR");
+        let is_no_column = words
+            .word_at(place)
+            .is_some_and(|word| NO_COLUMNS.contains(&word.as_str()) && (word != "PERIOD" || is_period));
+        if is_no_column || place >= part.words.end {
             return Ok(None);
         }
         Ok(words.name_at(place).map(|name| (place, name)))
@@ -246,24 +264,8 @@ impl DefinitionChecker<'_> {
 
     /// A key, an option of the table, or a column that is kept: its values stay unless it names a masked column.
     fn other(&mut self, part: Range<usize>, name_at: Option<usize>) -> Result<(), BadDefinition> {
-        let mut named = None;
-        let mut may_name = false;
-        for place in part.clone() {
-            let Some(name) = self.words.name_at(place) else { continue };
-            // It only says where a column stands.
-            if self.words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "AFTER") {
-                continue;
-            }
-            let (exit, _, rule) = self.policy.column(self.rules, name.as_bytes());
-            if *exit != ColumnExit::Keep && rule.is_some() && Some(place) != name_at {
-                named = Some(name);
-            } else if *exit != ColumnExit::Keep {
-                // By the rule of all other columns: any word may be one.
-                let word = self.words.word_at(place);
-                may_name |= word.is_some_and(|word| matches!(&*word, "AS" | "CHECK" | "PARTITION"));
-            }
-        }
-        let of_key = self.is_plain_key(&part);
+        let (named, may_name) = self.masked_names(&part, name_at);
+        let of_key = name_at.is_none() && self.is_plain_key(&part);
         for place in part {
             let Some(token) = self.words.at(place) else { continue };
             if !is_value(token) {
@@ -284,6 +286,42 @@ impl DefinitionChecker<'_> {
         Ok(())
     }
 
+    /// The masked column that a part names besides the one that it defines; whether it may name one otherwise.
+    fn masked_names(&self, part: &Range<usize>, name_at: Option<usize>) -> (Option<String>, bool) {
+        let mut named = None;
+        let mut may_name = false;
+        let mut depth = 0_usize;
+        for place in part.clone() {
+            match self.words.at(place) {
+                Some(Token::LParen) => depth += 1,
+                Some(Token::RParen) => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            let Some(name) = self.words.name_at(place) else { continue };
+            let word = self.words.word_at(place);
+            // Which column a new partition is by stands in the CREATE TABLE only.
+            let is_partition = self.form == DefinitionForm::Change && word.as_deref() == Some("VALUES");
+            may_name |= is_partition;
+            // It only says where a column stands.
+            if self.words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "AFTER") {
+                continue;
+            }
+            let (exit, _, rule) = self.policy.column(self.rules, name.as_bytes());
+            if *exit == ColumnExit::Keep || Some(place) == name_at {
+                continue;
+            }
+            match rule {
+                Some(_) => named = Some(name),
+                // By the rule of all other columns: any word of an expression may be one.
+                None => {
+                    may_name |=
+                        depth > 0 || word.is_some_and(|word| matches!(&*word, "AS" | "CHECK" | "PARTITION"));
+                }
+            }
+        }
+        (named, may_name)
+    }
+
     /// Whether a part is a key of columns, not of expressions: its numbers are lengths.
     fn is_plain_key(&self, part: &Range<usize>) -> bool {
         let is_key = self.form == DefinitionForm::Index
@@ -295,7 +333,7 @@ impl DefinitionChecker<'_> {
         let mut places = part.clone();
         let has_expression = places.any(|place| {
             let is_open = |place: usize| self.words.at(place) == Some(&Token::LParen);
-            is_open(place) && is_open(place + 1)
+            (is_open(place) || self.words.at(place) == Some(&Token::Comma)) && is_open(place + 1)
                 || self.words.word_at(place).is_some_and(|word| word == "CHECK" || word == "AS")
         });
         let only_numbers = part

@@ -96,9 +96,11 @@ impl StatementJudge<'_> {
                 }
             }
             "DROP" => {
-                words.takes("TEMPORARY");
+                let temporary = if words.takes("TEMPORARY") { "TEMPORARY " } else { "" };
                 match words.take_word().as_deref() {
-                    Some("TABLE" | "TABLES" | "SEQUENCE") => self.drop(words),
+                    Some(kind @ ("TABLE" | "TABLES" | "SEQUENCE")) => {
+                        self.drop(words, &format!("DROP {temporary}{kind}"))
+                    }
                     Some("INDEX") => self.index(words),
                     Some("DATABASE" | "SCHEMA") => database(words),
                     _ => other,
@@ -121,7 +123,7 @@ impl StatementJudge<'_> {
 
     fn create(&self, mut words: LoggedWords) -> Option<StatementVerdict> {
         words.takes_all(&["IF", "NOT", "EXISTS"]);
-        if words.has_word("SELECT") || words.has_word("VALUES") && !words.has_word("PARTITION") {
+        if words.has_word("SELECT") || words.gives_rows() {
             return Some(StatementVerdict::Unmasked(OF_ROWS.to_owned()));
         }
         self.of_table(words, DefinitionForm::Create)
@@ -151,23 +153,18 @@ impl StatementJudge<'_> {
             let shown = self.shown(&table);
             return Some(StatementVerdict::Unmasked(format!("{shown}: statements with CONNECTION")));
         }
-        match self.exit(&table) {
-            TableExit::LeaveOut => Some(StatementVerdict::LeaveOut(LeftOut::TableStatements)),
-            TableExit::Keep => match self.names_another(&words, &TableExit::Keep) {
-                Some(other) => Some(self.refused(&table, &other)),
-                None => Some(StatementVerdict::Pass(words.text())),
-            },
-            own @ TableExit::Masked(_) => {
-                if let Some(other) = self.names_another(&words, &own) {
-                    return Some(self.refused(&table, &other));
-                }
-                let TableExit::Masked(rules) = &own else { return None };
-                match checked_definition(self.policy, rules, words, form) {
-                    Ok(text) => Some(StatementVerdict::Pass(text)),
-                    Err(why) => Some(why.verdict(self.policy, rules, &self.shown(&table))),
-                }
-            }
+        let own = self.exit(&table);
+        if let Some(other) = self.names_another(&words, &own) {
+            return Some(self.refused(&table, &other));
         }
+        Some(match own {
+            TableExit::LeaveOut => StatementVerdict::LeaveOut(LeftOut::TableStatements),
+            TableExit::Keep => StatementVerdict::Pass(words.text()),
+            TableExit::Masked(rules) => match checked_definition(self.policy, &rules, words, form) {
+                Ok(text) => StatementVerdict::Pass(text),
+                Err(why) => why.verdict(self.policy, &rules, &self.shown(&table)),
+            },
+        })
     }
 
     /// The table that an ALTER gives the name or the rows of this one to, if other rules are for it.
@@ -211,7 +208,8 @@ impl StatementJudge<'_> {
         })
     }
 
-    fn drop(&self, mut words: LoggedWords) -> Option<StatementVerdict> {
+    /// `front`: the words before the names.
+    fn drop(&self, mut words: LoggedWords, front: &str) -> Option<StatementVerdict> {
         let is_conditional = words.takes_all(&["IF", "EXISTS"]);
         let mut tables = Vec::new();
         let mut count = 0;
@@ -232,7 +230,7 @@ impl StatementJudge<'_> {
             return Some(StatementVerdict::Pass(words.text()));
         }
         let conditional = if is_conditional { "IF EXISTS " } else { "" };
-        Some(StatementVerdict::Pass(format!("DROP TABLE {conditional}{}", tables.join(","))))
+        Some(StatementVerdict::Pass(format!("{front} {conditional}{}", tables.join(","))))
     }
 }
 

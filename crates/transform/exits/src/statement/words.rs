@@ -170,6 +170,15 @@ impl LoggedWords {
         (0..self.len()).any(|place| self.word_at(place).is_some_and(|own| own == word))
     }
 
+    /// Whether rows are given: VALUES that aren't those of a partition.
+    pub(super) fn gives_rows(&self) -> bool {
+        let is_of_partition =
+            |place: usize| self.word_at(place).is_some_and(|word| word == "IN" || word == "LESS");
+        (0..self.len()).any(|place| {
+            self.word_at(place).is_some_and(|word| word == "VALUES") && !is_of_partition(place + 1)
+        })
+    }
+
     /// Whether each text follows one of these words, perhaps with a sign between.
     pub(super) fn texts_follow(&self, words: &[&str]) -> bool {
         (0..self.len()).filter(|&place| self.at(place).is_some_and(is_value)).all(|place| {
