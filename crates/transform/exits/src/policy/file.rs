@@ -154,12 +154,25 @@ impl PolicyReader<'_> {
             let text = format!("the table is {:?}, expected DATABASE.TABLE", entry.name.get_ref());
             return Err(self.wrong(&entry.name, text));
         };
+        if !is_name(database) || !is_name(table) {
+            let text = format!("the table is {:?}, {NAME_EXPECTED}", entry.name.get_ref());
+            return Err(self.wrong(&entry.name, text));
+        }
         if entry.leave_out && (!entry.columns.is_empty() || entry.other_columns.is_some()) {
             let text = format!("{name} is left out, expected no rules of its columns");
             return Err(self.wrong(&entry.name, text));
         }
-        let mut columns = Vec::new();
+        let mut columns: Vec<ColumnRule> = Vec::new();
         for (column, value) in &entry.columns {
+            let spelled = column.get_ref();
+            if !is_name(spelled) {
+                return Err(self.wrong(column, format!("{name}: the column is {spelled:?}, {NAME_EXPECTED}")));
+            }
+            if columns.iter().any(|other| other.name == spelled.to_lowercase()) {
+                return Err(
+                    self.wrong(column, format!("{name}: column {spelled} is named twice, in other letters"))
+                );
+            }
             let exit = exit_of(value.get_ref())
                 .map_err(|text| self.wrong(value, format!("{name}, column {}: {text}", column.get_ref())))?;
             columns.push(ColumnRule { name: column.get_ref().to_lowercase(), exit, line: self.line(column) });
@@ -183,6 +196,13 @@ impl PolicyReader<'_> {
             others,
         })
     }
+}
+
+const NAME_EXPECTED: &str = "expected names without backquotes and without spaces around them";
+
+/// Whether a name can be one of a table or column. One in quotes would be that of no table, and its rule would hide nothing.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains('`') && name.trim() == name
 }
 
 const EXPECTED: &str =
@@ -339,6 +359,22 @@ name = "*.items"
             (
                 "[[table]]\nname = \"d.t\"\nleave_out = true\ncolumns.a = \"null\"",
                 "exits.toml line 2: d.t is left out, expected no rules of its columns",
+            ),
+            (
+                "[[table]]\nname = \"`d`.`t`\"",
+                "exits.toml line 2: the table is \"`d`.`t`\", expected names without backquotes and without spaces around them",
+            ),
+            (
+                "[[table]]\nname = \"d. t\"",
+                "exits.toml line 2: the table is \"d. t\", expected names without backquotes and without spaces around them",
+            ),
+            (
+                "[[table]]\nname = \"d.t\"\ncolumns.\"`a`\" = \"null\"",
+                "exits.toml line 3: d.t: the column is \"`a`\", expected names without backquotes and without spaces around them",
+            ),
+            (
+                "[[table]]\nname = \"d.t\"\n[table.columns]\nA = \"keep\"\na = \"null\"",
+                "exits.toml line 5: d.t: column a is named twice, in other letters",
             ),
             (
                 "[[table]]\nname = \"d.t\"\n[table.columns]\na = \"hash\"",
