@@ -76,6 +76,8 @@ pub struct TablesOfLogs {
     has_gaps: bool,
     /// Takes each note at once.
     tell: Option<Box<TellUnknown>>,
+    /// No table is assumed, and no text of a statement told.
+    is_for_masks: bool,
 }
 
 impl std::fmt::Debug for TablesOfLogs {
@@ -123,6 +125,13 @@ impl TablesOfLogs {
     #[must_use]
     pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         TablesOfLogs { tell: Some(Box::new(tell)), ..self }
+    }
+
+    /// For whoever masks columns by their names: a table is known only if no statement that isn't seen may have changed it, and
+    /// problems name the place of a statement, not its text, which may have values.
+    #[must_use]
+    pub fn for_masks(self) -> Self {
+        TablesOfLogs { is_for_masks: true, ..self }
     }
 
     /// Whether tables are known by the statements up to each place, which then are to be recorded.
@@ -219,7 +228,10 @@ impl TablesOfLogs {
             }
             return match history.at(place, database, table) {
                 TableThen::Known(then) => {
-                    if self.gap.is_some() && !is_named {
+                    if let Some(why) = self.gap.as_ref().filter(|_| !is_named) {
+                        if self.is_for_masks {
+                            return Err(format!("statements that changed it may be missing: {why}"));
+                        }
                         self.assume(database, table);
                     }
                     fitting(then)
@@ -248,6 +260,11 @@ impl TablesOfLogs {
                 let now = self.now.as_ref().and_then(|now| now.table(database.as_bytes(), table.as_bytes()));
                 let Some(now) = now else { return Ok(None) };
                 if !is_named {
+                    if self.is_for_masks {
+                        return Err("statements that come later may have changed it: --schema needs logs that are files, \
+                                    which are read ahead for them"
+                            .to_owned());
+                    }
                     self.assume(database, table);
                 }
                 fitting(now)
@@ -287,6 +304,9 @@ impl TablesOfLogs {
         let logs = self.logs.lock();
         let index = usize::try_from(turn.place.log).ok().and_then(|number| number.checked_sub(1));
         let log = index.and_then(|index| logs.get(index)).map_or("a later log", |log| log);
+        if self.is_for_masks {
+            return format!("{log} at {}", turn.place.offset);
+        }
         let words: Vec<_> = turn.statement.split_whitespace().collect();
         let statement = words.join(" ");
         let shown: String = statement.chars().take(STATEMENT_SHOWN_MAX).collect();
@@ -432,5 +452,74 @@ impl ColumnFacts {
             ColumnKind::BigInt { .. } => ColumnKind::BigInt { unsigned },
             kind => kind,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use binlogz_binlog::event::{
+        Bitmap, OptionalMetadata, ServerFamily, TableId, TableMapEvent, TableMapFlags,
+    };
+
+    use super::*;
+    use crate::history::RecordedStatement;
+
+    /// The table shop.t of two INTs, whose names the log doesn't have.
+    fn map() -> Arc<TableSchema> {
+        let map = TableMapEvent {
+            table_id: TableId(1),
+            flags: TableMapFlags::default(),
+            database: b"shop",
+            table: b"t",
+            column_types: &[3, 3],
+            column_metadata: &[],
+            null_bitmap: Bitmap(&[3]),
+            optional_metadata: OptionalMetadata(&[]),
+        };
+        Arc::new(TableSchema::new(&map, ServerFamily::Mysql).unwrap())
+    }
+
+    fn schema() -> SchemaFile {
+        SchemaFile::parse("CREATE TABLE shop.t (id INT, email INT);").unwrap()
+    }
+
+    fn with_gap() -> TablesOfLogs {
+        let mut history = TableHistory::default();
+        history.settle(schema());
+        TablesOfLogs::of_history(history, schema(), Vec::new()).with_gap("one is missing".to_owned())
+    }
+
+    /// Whether the columns have names, and why not.
+    fn named(tables: &TablesOfLogs, so_far: &TablesSoFar) -> (bool, Option<String>) {
+        let completed = tables.complete(&map(), HistoryPlace::default(), so_far);
+        (completed.schema.columns().iter().all(|column| column.name.is_some()), completed.problem)
+    }
+
+    #[test]
+    fn masks_assume_no_table() {
+        let none = TablesSoFar::default();
+        for tables in [TablesOfLogs::forward(Some(schema())), with_gap()] {
+            assert_eq!(named(&tables, &none), (true, None));
+            let (is_named, problem) = named(&tables.for_masks(), &none);
+            assert!(!is_named && problem.is_some(), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn masks_show_no_text_of_a_statement() {
+        let mut so_far = TablesSoFar::default();
+        so_far.record(&RecordedStatement {
+            place: HistoryPlace { log: 1, offset: 77 },
+            database: "shop",
+            text: "ALTER TABLE t NONSENSE 'bob'",
+            quotes_names: false,
+            keeps_backslashes: false,
+            has_failed: false,
+        });
+        let tables = TablesOfLogs::forward(Some(schema()));
+        let problem = named(&tables, &so_far).1.unwrap();
+        assert!(problem.contains("'bob'"), "{problem}");
+        let problem = named(&tables.for_masks(), &so_far).1.unwrap();
+        assert!(problem.contains("at 77") && !problem.contains("bob"), "{problem}");
     }
 }

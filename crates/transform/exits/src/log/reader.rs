@@ -29,13 +29,13 @@ impl MaskedLogs {
     /// Logs that leave by this policy. `tables` tells columns' names where the log doesn't.
     pub fn new(policy: ExitPolicy, tables: TablesOfLogs) -> Self {
         let progress = Mutex::new(ExitProgress::default());
-        MaskedLogs(Arc::new(ExitRun { policy, tables, completes: false, progress }))
+        MaskedLogs(Arc::new(ExitRun { policy, tables: tables.for_masks(), completes: false, progress }))
     }
 
     /// As [`MaskedLogs::new`], for readers that have to know the columns: table maps get the names, members and keys that `tables` tells.
     pub fn completing(policy: ExitPolicy, tables: TablesOfLogs) -> Self {
         let progress = Mutex::new(ExitProgress::default());
-        MaskedLogs(Arc::new(ExitRun { policy, tables, completes: true, progress }))
+        MaskedLogs(Arc::new(ExitRun { policy, tables: tables.for_masks(), completes: true, progress }))
     }
 
     /// The masked form of the next log, which has this name. Reading it fails where the log can't be read, or where the policy doesn't
