@@ -49,6 +49,10 @@ pub struct ExitCounts {
     pub left_out: BTreeMap<LeftOut, u64>,
     /// Changes that may be missing, since they can't be masked for certain: why, and how many.
     pub unmasked: BTreeMap<String, u64>,
+    /// Columns that the policy names, of tables that don't have them: each with the line of the policy.
+    pub unmet_columns: Vec<String>,
+    /// Tables that the policy names, of which the logs have no rows: each with the line of the policy.
+    pub unmet_tables: Vec<String>,
     /// Where logs in use end inside an event.
     pub cuts: Vec<(String, CutEvent)>,
 }

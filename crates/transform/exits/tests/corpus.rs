@@ -208,6 +208,30 @@ fn tables_that_are_kept_leave_with_all_their_rows() {
     }
 }
 
+/// A typing error in a name hides nothing, so it is told.
+#[test]
+fn tables_and_columns_that_are_nowhere_are_told() {
+    let (mut tables, mut columns) = (0, 0);
+    for path in logs() {
+        let log = fs::read(&path).unwrap();
+        let Some(change) = RowChanges::new(Input::Places(Arc::new(log.clone()))).find_map(Result::ok) else {
+            continue;
+        };
+        let name = change.table_name();
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_')) {
+            continue;
+        }
+        let rules = format!("[[table]]\nname = \"{name}\"\n[[table]]\nname = \"no.where\"\n");
+        let (_, counts) = masked(log.clone(), &rules);
+        assert_eq!(counts.unmet_tables, ["no.where (line 5)"], "{name}");
+        assert!(counts.unmet_columns.is_empty(), "{counts:?}");
+        let (_, counts) = masked(log, &format!("[[table]]\nname = \"{name}\"\ncolumns.nowhere = \"null\""));
+        tables += usize::from(counts.unmet_tables.is_empty());
+        columns += counts.unmet_columns.len();
+    }
+    assert!(tables > 0 && columns > 0, "{tables} {columns}");
+}
+
 /// The rows of a log: table, kind and both images.
 fn changes(log: &[u8]) -> Vec<String> {
     let changes = RowChanges::new(Input::Places(Arc::new(log.to_vec()))).map_while(Result::ok);

@@ -70,7 +70,16 @@ pub(super) fn report(counts: &ExitCounts) -> Exit {
         let count = if *count == 0 { String::new() } else { format!(": {}", grouped(*count)) };
         complain(&format!("left out, {why}{count}"));
     }
-    if counts.unmasked.is_empty() { Exit::Done } else { Exit::Negative }
+    for column in &counts.unmet_columns {
+        complain(&format!("{column}: what it is to hide left as it is if it has another name"));
+    }
+    if !counts.unmet_tables.is_empty() {
+        say(&format!("no rows of tables that the policy names: {}", counts.unmet_tables.join(", ")));
+    }
+    match counts.unmasked.is_empty() && counts.unmet_columns.is_empty() {
+        true => Exit::Done,
+        false => Exit::Negative,
+    }
 }
 
 fn summary(counts: &ExitCounts) -> String {

@@ -22,6 +22,8 @@ pub(super) struct ExitRun {
 pub(super) struct ExitProgress {
     pub(super) so_far: TablesSoFar,
     pub(super) counts: ExitCounts,
+    /// Rules that name a table exactly of which there are rows.
+    pub(super) met_tables: BTreeSet<usize>,
     /// Rules of columns that a table had.
     pub(super) met: BTreeSet<RulePlace>,
     /// Rules of columns of the tables that were met, and how to show one that no table had.

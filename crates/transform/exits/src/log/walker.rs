@@ -63,6 +63,8 @@ pub(super) struct LogMasker<'r> {
     tables: OpenTables,
     plans: Vec<RememberedPlan>,
     counts: ExitCounts,
+    /// Rules that name a table exactly of which there were no rows so far.
+    unmet: Vec<usize>,
     failed: Option<ExitError>,
 }
 
@@ -97,6 +99,7 @@ impl<'r> LogMasker<'r> {
             tables: OpenTables::default(),
             plans: Vec::new(),
             counts: ExitCounts::default(),
+            unmet: run.policy.exact_tables().map(|(number, _)| number).collect(),
             failed: None,
         }
     }
@@ -107,7 +110,10 @@ impl<'r> LogMasker<'r> {
             self.counts.unmasked("transactions that aren't whole at the end of a log", 1);
         }
         let failed = self.failed.map(|error| error.to_string()).or(failed);
+        let exact = self.run.policy.exact_tables().map(|(number, _)| number);
+        let met: Vec<usize> = exact.filter(|number| !self.unmet.contains(number)).collect();
         let mut progress = self.run.progress.lock();
+        progress.met_tables.extend(met);
         let all = &mut progress.counts;
         all.transactions += self.counts.transactions;
         all.masked_rows += self.counts.masked_rows;
@@ -380,7 +386,9 @@ impl<'r> LogMasker<'r> {
         self.begin_statement();
         let post_header_length = self.lengths.of(EventType::TABLE_MAP);
         let map = TableMapEvent::decode(body, post_header_length)?;
-        let exit = self.run.policy.table(map.database, map.table);
+        let policy = &self.run.policy;
+        self.unmet.retain(|&number| !policy.is_of(number, map.database, map.table));
+        let exit = policy.table(map.database, map.table);
         let schema = match &exit {
             TableExit::Keep if !self.run.completes => None,
             TableExit::Keep | TableExit::LeaveOut | TableExit::Masked(_) => {
@@ -442,9 +450,9 @@ impl<'r> LogMasker<'r> {
         let plan = match rules {
             None => None,
             Some(rules) => {
-                progress.expected.extend(run.policy.exact_columns(rules));
                 match TablePlan::of(&run.policy, rules, Arc::clone(&completed.schema)) {
                     Ok(plan) => {
+                        progress.expected.extend(run.policy.exact_columns(rules));
                         progress.met.extend(plan.met.iter().copied());
                         Some(Ok(Arc::new(plan)))
                     }

@@ -153,6 +153,21 @@ impl ExitPolicy {
         columns
     }
 
+    /// The rules that name a table exactly, and how to show each.
+    pub(crate) fn exact_tables(&self) -> impl Iterator<Item = (usize, String)> + '_ {
+        let rules = self.rules.iter().enumerate();
+        let exact = rules.filter(|(_, rule)| !rule.database.contains('*') && !rule.table.contains('*'));
+        exact.map(|(number, rule)| (number, format!("{}.{} (line {})", rule.database, rule.table, rule.line)))
+    }
+
+    /// Whether the rule of a number names this table.
+    pub(crate) fn is_of(&self, number: usize, database: &[u8], table: &[u8]) -> bool {
+        let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).to_lowercase());
+        self.rules
+            .get(number)
+            .is_some_and(|rule| matches(&rule.database, &database) && matches(&rule.table, &table))
+    }
+
     /// A place in the policy's file.
     pub(crate) fn shown(&self, line: usize) -> String {
         format!("{} line {line}", self.file)
