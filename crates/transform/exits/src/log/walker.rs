@@ -449,17 +449,15 @@ impl<'r> LogMasker<'r> {
         let completed = Arc::new(run.tables.complete(map, place, &progress.so_far));
         let plan = match rules {
             None => None,
-            Some(rules) => {
-                match TablePlan::of(&run.policy, rules, Arc::clone(&completed.schema)) {
-                    Ok(plan) => {
-                        progress.expected.extend(run.policy.exact_columns(rules));
-                        progress.met.extend(plan.met.iter().copied());
-                        Some(Ok(Arc::new(plan)))
-                    }
-                    Err(NoPlan::Nameless) => Some(Err(nameless(map, completed.problem.as_deref()).into())),
-                    Err(NoPlan::Refused(why)) => return Err(self.refused(why)),
+            Some(rules) => match TablePlan::of(&run.policy, rules, Arc::clone(&completed.schema)) {
+                Ok(plan) => {
+                    progress.expected.extend(run.policy.exact_columns(rules));
+                    progress.met.extend(plan.met.iter().copied());
+                    Some(Ok(Arc::new(plan)))
                 }
-            }
+                Err(NoPlan::Nameless) => Some(Err(nameless(map, completed.problem.as_deref()).into())),
+                Err(NoPlan::Refused(why)) => return Err(self.refused(why)),
+            },
         };
         drop(progress);
         let made = MadePlan { completed, plan };
