@@ -17,8 +17,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    CompressedEvent, FormatDescription, IncidentEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags,
-    StatusVariable, StatusVariables, TableMapEvent, TransactionPayloadHeader, XaId, XaPrepareEvent,
+    CompressedEvent, FormatDescription, IncidentEvent, PostHeaderLengths, QueryEvent, RotateEvent, RowsEvent,
+    RowsFlags, StatusVariable, StatusVariables, TableMapEvent, TransactionPayloadHeader, XaId,
+    XaPrepareEvent,
 };
 use binlogz_binlog::row::{RowDecoder, TableSchema, TableSchemas, count_rows};
 use binlogz_binlog::statement::StatementKind;
@@ -183,7 +184,10 @@ impl<'r> LogMasker<'r> {
     /// `false`: the event is left out.
     fn by_class(&mut self, header: &EventHeader, body: &[u8]) -> Result<bool, NotWritten> {
         match header.event_type.class() {
-            EventClass::File | EventClass::FileNote => self.put(header, body),
+            EventClass::File | EventClass::FileNote => {
+                self.note_next_log(header, body);
+                self.put(header, body)
+            }
             EventClass::Gtid | EventClass::MariadbGtid => {
                 self.tables.clear();
                 self.schemas.end_statement();
@@ -233,6 +237,17 @@ impl<'r> LogMasker<'r> {
                 self.counts.unmasked(&why, 1);
                 Ok(false)
             }
+        }
+    }
+
+    /// The log that comes next goes on with the tables of this one.
+    fn note_next_log(&self, header: &EventHeader, body: &[u8]) {
+        // A server that begins to send a log names that one, without a time.
+        if header.event_type == EventType::ROTATE
+            && header.timestamp != 0
+            && let Ok(rotate) = RotateEvent::decode(body)
+        {
+            self.run.progress.lock().so_far.rotate_to(rotate.name);
         }
     }
 
@@ -663,6 +678,8 @@ impl LogMasker<'_> {
         let event = withdraw_payloads(&frame, &start.description)
             .map_err(|error| ExitError::Log(binlogz_flow::Error::from(error)))?;
         let event = event.unwrap_or_else(|| start.event.clone());
+        let server_id = frame.header().server_id;
+        self.run.progress.lock().so_far.take_server(server_id, self.place.offset);
         let own_checksum = match FormatDescription::checksum_size(&event)? {
             0 => ChecksumAlgorithm::NONE,
             _ => ChecksumAlgorithm::CRC32,
