@@ -32,9 +32,13 @@ impl Savepoints {
     ///
     /// More savepoints than a transaction has.
     pub(crate) fn text(&mut self, kind: StatementKind, text: &[u8]) -> Result<String, String> {
-        let name = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-        let name = name.trim_ascii().strip_prefix(b"`").unwrap_or(name);
-        let name = name.strip_suffix(b"`").unwrap_or(name).to_ascii_lowercase();
+        // One in backquotes may have spaces.
+        let quoted = text.iter().position(|byte| *byte == b'`').and_then(|place| text.get(place..));
+        let last = text.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+        let name = match quoted.map(<[u8]>::trim_ascii_end) {
+            Some(quoted) => quoted.to_ascii_lowercase(),
+            None => [b"`".as_slice(), last, b"`"].concat().to_ascii_lowercase(),
+        };
         if self.0.len() >= SAVEPOINTS_MAX && !self.0.contains_key(&name) {
             return Err(format!("the transaction has more than {SAVEPOINTS_MAX} savepoints"));
         }
@@ -153,6 +157,10 @@ mod tests {
         assert_eq!(text(StatementKind::Savepoint, "SAVEPOINT `bob`"), "SAVEPOINT `s1`");
         assert_eq!(text(StatementKind::Savepoint, "SAVEPOINT eve"), "SAVEPOINT `s2`");
         assert_eq!(text(StatementKind::RollbackTo, "ROLLBACK TO `Bob`"), "ROLLBACK TO `s1`");
+        assert_eq!(text(StatementKind::RollbackTo, "ROLLBACK TO `eve`"), "ROLLBACK TO `s2`");
+        assert_eq!(text(StatementKind::Savepoint, "SAVEPOINT `a b`"), "SAVEPOINT `s3`");
+        assert_eq!(text(StatementKind::Savepoint, "SAVEPOINT `c b`"), "SAVEPOINT `s4`");
+        assert_eq!(text(StatementKind::RollbackTo, "ROLLBACK TO `a b`"), "ROLLBACK TO `s3`");
     }
 
     #[test]
