@@ -54,6 +54,8 @@ pub(super) enum BadDefinition {
     HasValue(Option<String>),
     /// A column gets another name, for which other rules are.
     Renamed(String, String),
+    /// A column for which no rule is has what the server makes of a masked one.
+    Derived(String, String),
 }
 
 impl BadDefinition {
@@ -67,6 +69,10 @@ impl BadDefinition {
             }
             BadDefinition::Renamed(from, to) => StatementVerdict::Refused(format!(
                 "{}: {table}, column {from} becomes {to}, for which the policy has other rules, expected the same for both names",
+                policy.shown(policy.line_of(rules))
+            )),
+            BadDefinition::Derived(column, from) => StatementVerdict::Refused(format!(
+                "{}: {table}, column {column} is made of {from}, which doesn't leave as it is, expected a rule for it, too",
                 policy.shown(policy.line_of(rules))
             )),
         }
@@ -265,6 +271,12 @@ impl DefinitionChecker<'_> {
     /// A key, an option of the table, or a column that is kept: its values stay unless it names a masked column.
     fn other(&mut self, part: Range<usize>, name_at: Option<usize>) -> Result<(), BadDefinition> {
         let (named, may_name) = self.masked_names(&part, name_at);
+        if let (Some(from), Some(name)) = (&named, name_at.and_then(|place| self.words.name_at(place)))
+            && self.has_word(&part, "AS")
+            && self.policy.column(self.rules, name.as_bytes()).2.is_none()
+        {
+            return Err(BadDefinition::Derived(name, from.clone()));
+        }
         let of_key = name_at.is_none() && self.is_plain_key(&part);
         for place in part {
             let Some(token) = self.words.at(place) else { continue };
@@ -286,11 +298,17 @@ impl DefinitionChecker<'_> {
         Ok(())
     }
 
+    fn has_word(&self, part: &Range<usize>, word: &str) -> bool {
+        part.clone().any(|place| self.words.word_at(place).is_some_and(|own| own == word))
+    }
+
     /// The masked column that a part names besides the one that it defines; whether it may name one otherwise.
     fn masked_names(&self, part: &Range<usize>, name_at: Option<usize>) -> (Option<String>, bool) {
         let mut named = None;
         let mut may_name = false;
         let mut depth = 0_usize;
+        // Which column a new partition is by stands in the CREATE TABLE only.
+        let hides_column = self.form == DefinitionForm::Change && !self.has_word(part, "BY");
         for place in part.clone() {
             match self.words.at(place) {
                 Some(Token::LParen) => depth += 1,
@@ -299,9 +317,7 @@ impl DefinitionChecker<'_> {
             }
             let Some(name) = self.words.name_at(place) else { continue };
             let word = self.words.word_at(place);
-            // Which column a new partition is by stands in the CREATE TABLE only.
-            let is_partition = self.form == DefinitionForm::Change && word.as_deref() == Some("VALUES");
-            may_name |= is_partition;
+            may_name |= hides_column && word.as_deref() == Some("VALUES");
             // It only says where a column stands.
             if self.words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "AFTER") {
                 continue;
