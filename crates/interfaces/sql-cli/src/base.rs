@@ -205,7 +205,9 @@ impl RestoreSteps for BaseSteps<'_> {
             return Err(said("has no binary log"));
         };
         let first = names.first().map(String::as_str).unwrap_or_default();
-        if !head.comes_before(self.moment) && !head.is_first_of_server(first) {
+        if head.is_first_of_server(first) {
+            keys.begin_with(&head);
+        } else if !head.comes_before(self.moment) {
             self.read_purged(keys, &head)?;
         }
         self.read_own(keys, first)
@@ -236,12 +238,15 @@ impl BaseSteps<'_> {
             purged.push(index);
             has_moment = head.comes_before(self.moment) || head.is_first();
             if has_moment {
+                if head.is_first() {
+                    keys.begin_with(&head);
+                }
                 break;
             }
         }
         if !has_moment {
             return Err(said(
-                "its logs begin after the moment, and the INPUTs have none that begins before it: earlier changes aren't known",
+                "its logs begin after the moment, or have no transaction of before it, and the INPUTs have no log that begins before it: changes that came between may be in an earlier log",
             ));
         }
         for index in purged.into_iter().rev() {

@@ -171,6 +171,48 @@ fn a_moment_before_logs_that_a_server_without_gtids_has_purged_is_refused() -> R
     Ok(())
 }
 
+/// The head of a log has the time at which the statement began that made the server change logs. Others commit meanwhile.
+#[test]
+fn a_change_after_the_time_of_a_log_but_before_its_begin_is_taken_back() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1); DO SLEEP(1.2)",
+    )?;
+    let moment = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
+    server.sql(
+        "INSERT INTO d.t VALUES (2); SET timestamp = UNIX_TIMESTAMP() - 5; FLUSH BINARY LOGS; SET timestamp = DEFAULT; \
+         INSERT INTO d.t VALUES (3)",
+    )?;
+    let folder = Folder::new();
+    let at = format!("{}Z", moment.trim().replace(' ', "T"));
+    let args = table_at(&server, "d.t", &at, &["--format", "csv"]);
+    let rows = folder.run(&args);
+    assert_eq!(rows.text().lines().collect::<Vec<_>>(), ["id", "1"], "{}", rows.stderr);
+    let last = server.position()?.0;
+    server.sql(&format!("PURGE BINARY LOGS TO '{last}'"))?;
+    let ran = folder.run(&args);
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), &b""[..]), "{}", ran.stderr);
+    assert!(ran.stderr.contains("changes that came between may be in an earlier log"), "{}", ran.stderr);
+    Ok(())
+}
+
+#[test]
+fn a_moment_before_the_first_log_is_refused() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    let moment = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
+    server.sql(
+        "INSERT INTO d.t VALUES (2); DO SLEEP(1.2); RESET BINARY LOGS AND GTIDS; INSERT INTO d.t VALUES (3)",
+    )?;
+    let at = format!("{}Z", moment.trim().replace(' ', "T"));
+    let ran = Folder::new().run(table_at(&server, "d.t", &at, &["--format", "csv"]));
+    assert_eq!((ran.code, &*ran.stdout), (Some(1), &b""[..]), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the first log begins after the moment"), "{}", ran.stderr);
+    Ok(())
+}
+
 #[test]
 fn what_cannot_be_told_is_refused_with_its_place() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
@@ -219,6 +261,7 @@ fn what_cannot_be_told_is_refused_with_its_place() -> Result<()> {
     );
     refused(run("shop.old", &moment, &[]), 2, "shop.old has the engine MyISAM, which has no transactions");
     refused(run("shop.none", &moment, &[]), 2, "shop.none is not on the server");
+    refused(run("mysql.user", &moment, &[]), 2, "mysql.user is a table of the server itself");
     let likely = "shop.order is not on the server, or this account may not see it; there is shop.orders\n";
     refused(run("shop.order", &moment, &[]), 2, likely);
     refused(run("shop.orders", &moment, &["--into", "shop.notes"]), 2, "there is such a table");

@@ -2,9 +2,9 @@
 
 use std::io::{BufReader, Read};
 
-use binlogz_binlog::event::PreviousGtidsEvent;
+use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent};
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::{EventReader, EventType};
+use binlogz_binlog::{Error as LogError, EventFrame, EventReader, EventType};
 use binlogz_source::{AnswerFields, ConnectOptions, Connection, Error as ServerError};
 
 use super::moment::{PastMoment, TableMoment};
@@ -27,10 +27,13 @@ pub enum HeadError {
 /// The facts in the first events of a log.
 #[derive(Debug, Clone)]
 pub struct LogHead {
-    /// When its server began it, in seconds since 1970.
+    /// When its server began it, in seconds since 1970: when the statement began that made the server do so. Others may have committed
+    /// after that into the log before it.
     pub created: u32,
     /// All transactions before it.
     pub previous: GtidSet,
+    /// When its first transaction was committed, in microseconds since 1970; of old logs, when it began. `None`: it has none yet.
+    pub first_commit: Option<i64>,
 }
 
 impl LogHead {
@@ -38,8 +41,11 @@ impl LogHead {
     pub fn is_before(&self, moment: TableMoment) -> bool {
         match moment {
             TableMoment::After(gtid) => !self.previous.contains(&gtid),
-            // A transaction of the second in which it was created may be in the log before it.
-            TableMoment::Before(end) => (i64::from(self.created) + 1) * 1_000_000 <= end,
+            // A transaction of the second in which it was created may be in the log before it. So may be later ones, up to its own first.
+            TableMoment::Before(end) => {
+                (i64::from(self.created) + 1) * 1_000_000 <= end
+                    && self.first_commit.is_some_and(|first| first <= end)
+            }
         }
     }
 
@@ -79,24 +85,43 @@ impl LogHead {
     /// Bytes that can't be read.
     pub fn read(bytes: impl Read, name: &str) -> Result<LogHead, HeadError> {
         let mut events = EventReader::new(BufReader::new(bytes));
-        let bad = |error: binlogz_binlog::Error| match error.offset() {
+        let bad = |error: LogError| match error.offset() {
             Some(_) => HeadError::Log(format!("{name} {error}")),
             None => HeadError::Log(format!("{name}: {error}")),
         };
-        let mut head = LogHead { created: 0, previous: GtidSet::new() };
-        // A format description, then what came before; other events before any transaction tell nothing.
-        while let Some((_, frame)) = events.next_event().map_err(bad)? {
+        let mut head = LogHead { created: 0, previous: GtidSet::new(), first_commit: None };
+        // A format description, then what came before, then the first transaction.
+        loop {
+            let frame = match events.next_event() {
+                Ok(Some((_, frame))) => frame,
+                // A log in use, or a copy of one, may end inside an event: it has no whole transaction.
+                Ok(None) => return Ok(head),
+                Err(error) if error.is_truncation() && head.created > 0 => return Ok(head),
+                Err(error) => return Err(bad(error)),
+            };
             match frame.header().event_type {
                 EventType::FORMAT_DESCRIPTION => head.created = frame.header().timestamp,
                 EventType::PREVIOUS_GTIDS => {
                     head.previous = PreviousGtidsEvent::decode_frame(&frame).map_err(bad)?.gtid_set;
-                    break;
                 }
-                _ => break,
+                EventType::ROTATE | EventType::STOP => {}
+                _ => {
+                    head.first_commit = Some(committed(&frame).map_err(bad)?);
+                    return Ok(head);
+                }
             }
         }
-        Ok(head)
     }
+}
+
+/// When the transaction that begins with this event was committed, in microseconds since 1970: on this server or, if that was later, on
+/// the one that had it first.
+fn committed(first: &EventFrame<'_>) -> Result<i64, LogError> {
+    let event = AnyGtidEvent::decode_frame(first)?;
+    let times = event.as_ref().and_then(AnyGtidEvent::commit_timestamps);
+    let time = times.map(|times| times.original.unwrap_or_default().max(times.immediate));
+    let time = time.filter(|time| *time > 0).and_then(|time| i64::try_from(time).ok());
+    Ok(time.unwrap_or(i64::from(first.header().timestamp) * 1_000_000))
 }
 
 /// A server's logs with their sizes in bytes, in order.

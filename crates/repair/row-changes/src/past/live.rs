@@ -28,6 +28,8 @@ use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script, 
 const STATEMENT_SIZE_MAX: usize = 256 << 10;
 /// The most characters of a name.
 const NAME_LENGTH_MAX: usize = 64;
+/// Databases of the server itself, in small letters.
+const OF_SERVER: [&str; 4] = ["mysql", "sys", "performance_schema", "information_schema"];
 const TOUCHED: &str = "binlogz_touched";
 const PAST: &str = "binlogz_past";
 /// The suffix of a table's name until it is whole.
@@ -111,6 +113,12 @@ impl LiveTable {
 
     /// Whether it is there.
     fn look(&mut self, session: &mut PastSession) -> Result<bool, PastError> {
+        if OF_SERVER.contains(&&*self.database.to_lowercase()) {
+            return Err(PastError::Refused(format!(
+                "{} is a table of the server itself: statements such as CREATE USER change it, and logs don't have its rows",
+                self.shown()
+            )));
+        }
         let names = self.names();
         let found = session.rows(&format!(
             "SELECT t.engine, e.transactions FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \

@@ -18,10 +18,11 @@ use binlogz_payload::SpoolMemory;
 use binlogz_schema::{SchemaFile, TableWay, WayColumn};
 
 use super::PastError;
+use super::heads::LogHead;
 use super::indirect::IndirectStatements;
 use super::live::LiveTable;
 use super::logged_statements::{LoggedStatements, place_of};
-use super::moment::{MomentPhase, PastMoment};
+use super::moment::{MomentPhase, PastMoment, TableMoment};
 use super::routes::{CascadingParent, ReferencedColumn, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
@@ -46,6 +47,8 @@ pub struct TouchedKeys<'o> {
     tables: Vec<TouchedTable<'o>>,
     concerned: ConcernedTables,
     follower: Follower<FirstTouches>,
+    /// The moment comes before the first log there ever was.
+    is_before_logs: bool,
 }
 
 /// A table whose changes are looked for, and what the server says of it.
@@ -105,7 +108,8 @@ impl<'o> TouchedKeys<'o> {
         selection.tables.sort();
         selection.tables.dedup();
         listener.followed = tables.iter().find_map(|table| Some(Arc::clone(&table.since.as_ref()?.logged)));
-        TouchedKeys { selection, tables: touched, concerned, follower: Follower::new(listener) }
+        let follower = Follower::new(listener);
+        TouchedKeys { selection, tables: touched, concerned, follower, is_before_logs: false }
     }
 
     /// Looks at statements alone, since one of the tables isn't there now.
@@ -115,11 +119,21 @@ impl<'o> TouchedKeys<'o> {
             tables: Vec::new(),
             concerned: ConcernedTables::default(),
             follower: Follower::new(FirstTouches::new(moment.into())),
+            is_before_logs: false,
         };
         // Without any it has all tables.
         keys.selection.tables.push((String::new(), String::new()));
         keys.follower.listener.is_altered = true;
         keys
+    }
+
+    /// The logs are all that there ever were, and the first of them has this head. A table that they don't make may have been changed
+    /// before them: the server may have had others, or none, as after a RESET or for rows that were copied to it.
+    pub fn begin_with(&mut self, first: &LogHead) {
+        let created = i64::from(first.created) * 1_000_000;
+        if let PastMoment::InLog(TableMoment::Before(end)) = &self.follower.listener.moment {
+            self.is_before_logs = created > *end;
+        }
     }
 
     /// Reads a log, in the order of the logs.
@@ -218,6 +232,10 @@ impl<'o> TouchedKeys<'o> {
             .is_none_or(|logged| touches.tables.iter().all(|table| has_same(table, logged)));
         if touches.is_altered || !is_same {
             return Ok(TouchedOutcome::Altered(Box::new(touches.logged)));
+        }
+        if self.is_before_logs {
+            let line = "the first log begins after the moment, and the logs don't make the table: what it was before them isn't known";
+            return Err(PastError::Unmet(line.to_owned()));
         }
         let rows = touches.tables.into_iter().map(|table| TouchedRows {
             key_count: table.seen.len() as u64,

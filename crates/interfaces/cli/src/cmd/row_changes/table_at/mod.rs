@@ -335,7 +335,7 @@ impl TableAt {
         let keyring = self.keyring.open()?;
         let mut files = self.files.clone();
         if let Some(head) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
-            self.check(&head, head.is_first())?;
+            self.check(keys, &head, head.is_first())?;
         }
         let count = files.len();
         for (number, log) in files.iter().enumerate() {
@@ -382,7 +382,7 @@ impl TableAt {
         let mut exit = Exit::Done;
         let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
         let (logs, head, is_first) = heads::of_server(connect, self.at.moment)?;
-        self.check(&head, is_first)?;
+        self.check(keys, &head, is_first)?;
         while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
             let progress = WorkProgress::new(&name, None);
             let input = Input::Stream(bytes);
@@ -396,18 +396,25 @@ impl TableAt {
         Ok(exit)
     }
 
-    /// Earlier logs may have changed the table after the moment.
-    fn check(&self, head: &LogHead, is_first: bool) -> Result<(), Trouble> {
-        match self.at.moment {
-            TableMoment::Before(_) if !head.is_before(self.at.moment) && !is_first => {
-                Err(Trouble::Past(PastError::Unmet(format!(
-                    "--at {}: the logs begin later, at {}",
-                    self.at.text,
-                    time::shown(head.created)
-                ))))
-            }
-            _ => Ok(()),
+    /// Earlier logs may have changed the table after the moment, unless this is the first there ever was.
+    fn check(&self, keys: &mut TouchedKeys<'_>, head: &LogHead, is_first: bool) -> Result<(), Trouble> {
+        let TableMoment::Before(moment) = self.at.moment else { return Ok(()) };
+        if is_first {
+            keys.begin_with(head);
+            return Ok(());
         }
+        if head.is_before(self.at.moment) {
+            return Ok(());
+        }
+        let (at, begin) = (&self.at.text, time::shown(head.created));
+        let line = match i64::from(head.created) * 1_000_000 > moment {
+            true => format!("--at {at}: the logs begin later, at {begin}"),
+            false => format!(
+                "--at {at}: the logs begin at {begin}, but have no transaction of before the moment: changes that came between may be in an \
+                 earlier log, which isn't there"
+            ),
+        };
+        Err(Trouble::Past(PastError::Unmet(line)))
     }
 }
 
