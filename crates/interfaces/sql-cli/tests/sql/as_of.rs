@@ -201,6 +201,27 @@ fn a_table_alone_is_as_at_the_end_of_the_logs() -> Result<()> {
     Ok(())
 }
 
+/// A limit on the rows of answers would be a table without some of its rows.
+#[test]
+fn what_a_server_sets_for_all_sessions_does_not_matter() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1), (2, 2), (3, 3), (4, 4)")?;
+    let executed = server.gtid_executed()?;
+    server.sql("UPDATE shop.t SET v = 9 WHERE id = 2")?;
+    let log = server.flush_binary_logs()?;
+    server.sql(
+        "SET GLOBAL sql_select_limit = 2, GLOBAL sql_big_selects = OFF, GLOBAL max_join_size = 1, GLOBAL sql_safe_updates = ON, GLOBAL autocommit = OFF",
+    )?;
+    let ran = ask(&server, &format!("SELECT * FROM shop.t AS OF '{executed}' ORDER BY id"), &[log]);
+    server.sql(
+        "SET GLOBAL autocommit = ON, GLOBAL sql_safe_updates = OFF, GLOBAL max_join_size = DEFAULT, GLOBAL sql_big_selects = ON, \
+         GLOBAL sql_select_limit = DEFAULT",
+    )?;
+    assert_eq!(ran.ok(), "id\tv\n1\t1\n2\t2\n3\t3\n4\t4\n");
+    Ok(())
+}
+
 #[test]
 fn what_is_not_known_exactly_is_an_error_with_its_place() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

@@ -15,6 +15,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// How long transactions that are being committed may take.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 const COMMIT_PERIOD: Duration = Duration::from_millis(50);
+/// What a server's settings for all sessions must not change: whether answers have all rows (`sql_select_limit`), and whether joins of
+/// large tables are allowed.
+const OWN_SETTINGS: &str = "SESSION sql_quote_show_create = 1, SESSION wait_timeout = 31536000, SESSION sql_select_limit = 18446744073709551615, \
+     SESSION sql_big_selects = 1, SESSION sql_safe_updates = 0, SESSION autocommit = 1";
 const LOOKING: &str = "looking at its tables";
 const GTID_OWNED: &str = "SELECT REPLACE(@@GLOBAL.gtid_owned, '\\n', '')";
 
@@ -60,9 +64,7 @@ impl PastSession {
         let connection = Connection::open(&connect).map_err(PastError::server("connecting"))?;
         let mut session = PastSession { connection, making: Vec::new() };
         session.run("SET NAMES utf8mb4")?;
-        session.run(&format!(
-            "SET {SETTINGS}, SESSION sql_quote_show_create = 1, SESSION wait_timeout = 31536000"
-        ))?;
+        session.run(&format!("SET {SETTINGS}, {OWN_SETTINGS}"))?;
         let version = session.text("SELECT VERSION()")?;
         if version.contains("MariaDB") {
             return Err(PastError::Refused(format!("is MariaDB {version}, expected MySQL")));
