@@ -78,13 +78,13 @@ struct ServerSettings<'c> {
 }
 
 impl ServerSettings<'_> {
-    /// A global variable, which is shown as well; `None`: the server has none of this name.
+    /// A global variable, which is shown as well; `None`: the server has none of this name, or it is NULL or empty.
     fn value(&mut self, name: &str) -> Result<Option<String>> {
         match self.connection.first_row(&format!("SELECT @@GLOBAL.{name}")) {
             Ok(row) => {
-                let value = row.text(0)?.to_owned();
-                self.shown.push(format!("{name} {value}"));
-                Ok(Some(value))
+                let value = row.optional_text(0)?.filter(|value| !value.is_empty()).map(str::to_owned);
+                self.shown.extend(value.iter().map(|value| format!("{name} {value}")));
+                Ok(value)
             }
             Err(error) if error.server_error().is_some_and(|error| error.code == UNKNOWN_VARIABLE) => {
                 Ok(None)
@@ -136,8 +136,7 @@ impl ServerCheck {
 
     fn mariadb(&mut self, source: &SourceOptions, settings: &mut ServerSettings<'_>) -> Result<()> {
         settings.value("gtid_domain_id")?;
-        let engine = settings.value("binlog_storage_engine")?.filter(|engine| !engine.is_empty());
-        if let Some(engine) = engine {
+        if let Some(engine) = settings.value("binlog_storage_engine")? {
             self.problems.push(format!(
                 "its log is kept by {engine} (binlog_storage_engine), which the relay can't store: follow a server with log files"
             ));

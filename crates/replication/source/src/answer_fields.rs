@@ -44,6 +44,18 @@ impl AnswerFields {
         text.ok_or_else(|| self.unexpected(index, "a text"))
     }
 
+    /// A text; `None`: NULL.
+    ///
+    /// # Errors
+    ///
+    /// It is absent or no UTF-8.
+    pub fn optional_text(&self, index: usize) -> Result<Option<&str>> {
+        match self.row.get(index) {
+            Some(None) => Ok(None),
+            Some(Some(_)) | None => self.text(index).map(Some),
+        }
+    }
+
     /// A number, or something else with a form of its own. `expected` says what, as in "a number".
     ///
     /// # Errors
@@ -117,6 +129,7 @@ mod tests {
         assert_eq!(fields.gtid_set(3).unwrap().count(), 6);
         assert!(fields.gtid_set(4).unwrap().is_empty());
         assert_eq!(fields.text(4).unwrap(), "");
+        assert_eq!(fields.optional_text(4).unwrap(), Some(""));
     }
 
     #[test]
@@ -130,6 +143,8 @@ mod tests {
         for index in 0..4 {
             assert!(fields.is_on(index).is_err() && fields.gtid_set(index).is_err(), "{index}");
         }
+        assert_eq!(fields.optional_text(1).unwrap(), None);
+        assert!(fields.optional_text(3).is_err());
         let none = AnswerFields::first_of("db:3306", "SELECT 1", Vec::new()).unwrap_err().to_string();
         assert_eq!(none, "db:3306: SELECT 1 answered no row, expected a row");
     }
