@@ -305,6 +305,7 @@ fn the_mysql_client_is_answered_as_binlogz_sql_answers() {
         ),
         ("SELECT nothing(1)", "ERROR 1305 (42000) at line 1: FUNCTION nothing does not exist"),
         ("SET NAMES latin1", "ERROR 1115 (42000)"),
+        ("SET NAMES utf8mb4 COLLATE latin1_bin", "ERROR 1273 (HY000)"),
         ("SET time_zone = 'Asia/Tokyo'", "ERROR 1298 (HY000)"),
         ("SELECT @@nothing", "ERROR 1193 (HY000)"),
         ("KILL 4000000000", "ERROR 1094 (HY000)"),

@@ -176,7 +176,9 @@ fn of_server(name: &str) -> ServerError {
 fn set_part(variables: &mut FrontVariables, part: &Statement) -> Result<(), ServerError> {
     match part {
         Statement::Set(assignments) => set(variables, assignments),
-        Statement::SetNames { character_set, .. } => set_names(variables, character_set.as_deref()),
+        Statement::SetNames { character_set, collation } => {
+            set_names(variables, character_set.as_deref(), collation.as_deref())
+        }
         other => Err(error(NOT_SUPPORTED, format!("SET can't have this as a part: {other:?}"))),
     }
 }
@@ -225,11 +227,18 @@ fn value(variables: &FrontVariables, expression: &Expression) -> Result<Option<S
     })
 }
 
-fn set_names(variables: &mut FrontVariables, character_set: Option<&str>) -> Result<(), ServerError> {
-    let Some(name) = character_set else { return Ok(()) };
-    check_character_set(name)?;
+/// SET NAMES; `None`: the default.
+fn set_names(
+    variables: &mut FrontVariables,
+    character_set: Option<&str>,
+    collation: Option<&str>,
+) -> Result<(), ServerError> {
+    character_set.map_or(Ok(()), check_character_set)?;
+    // MariaDB's clients may say COLLATE DEFAULT.
+    let own = collation.filter(|name| !name.eq_ignore_ascii_case("DEFAULT"));
+    variables.set("collation_connection", own)?;
     for variable in ["character_set_client", "character_set_connection", "character_set_results"] {
-        variables.set(variable, Some(name))?;
+        variables.set(variable, character_set)?;
     }
     Ok(())
 }
@@ -237,6 +246,23 @@ fn set_names(variables: &mut FrontVariables, character_set: Option<&str>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_set_the_collation_too() {
+        let mut variables = FrontVariables::default();
+        for (text, number, character_set, collation) in [
+            ("SET NAMES utf8 COLLATE utf8_unicode_ci", 0, "utf8", "utf8_unicode_ci"),
+            ("SET NAMES utf8mb4 COLLATE latin1_swedish_ci", 1273, "utf8", "utf8_unicode_ci"),
+            ("SET NAMES latin1 COLLATE utf8mb4_bin", 1115, "utf8", "utf8_unicode_ci"),
+            ("SET NAMES utf8", 0, "utf8", "utf8mb4_general_ci"),
+            ("SET NAMES DEFAULT", 0, "utf8mb4", "utf8mb4_general_ci"),
+        ] {
+            let refused = set_part(&mut variables, &Statement::parse(text).unwrap());
+            assert_eq!(refused.map_or_else(|error| error.code, |()| 0), number, "{text}");
+            assert_eq!(variables.value("character_set_client").unwrap().value, character_set, "{text}");
+            assert_eq!(variables.value("collation_connection").unwrap().value, collation, "{text}");
+        }
+    }
 
     #[test]
     fn kill_names_a_connection_or_its_query() {
