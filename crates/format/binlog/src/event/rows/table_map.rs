@@ -32,7 +32,8 @@ pub struct TableMapFlags(pub u16);
 impl TableMapFlags {
     /// Lengths of BIT columns are exact; every server sets it.
     pub const BIT_LEN_EXACT: Self = TableMapFlags(0x01);
-    /// The table is referenced by a foreign key that cascades (NDB).
+    /// The statement may have met tables of other databases by foreign keys, so a replica that applies databases side by side applies
+    /// its transaction alone.
     pub const REFERRED_FK_DB: Self = TableMapFlags(0x02);
     /// The table has a primary key that the server generated.
     pub const GENERATED_INVISIBLE_PRIMARY_KEY: Self = TableMapFlags(0x04);
