@@ -317,7 +317,7 @@ fn the_mysql_client_is_answered_as_binlogz_sql_answers() {
         "reader",
         PASSWORD,
         &["-D", "employees"],
-        "SET NAMES utf8mb4, autocommit = 0; BEGIN; SHOW TABLES LIKE 'S%'; DESCRIBE salaries; SELECT DATABASE(), @@autocommit; COMMIT; \
+        "SET NAMES utf8mb4, @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO'), autocommit = 0; BEGIN; SHOW TABLES LIKE 'S%'; DESCRIBE salaries; SELECT DATABASE(), @@autocommit; COMMIT; \
          USE binlog; SHOW DATABASES WHERE `Database` LIKE 'e%'; SHOW VARIABLES LIKE 'autocommit'",
     );
     assert_eq!(error, "");

@@ -111,7 +111,7 @@ pub enum Expression {
     SystemVariable(Scope, String),
     /// `name()`, in lower case.
     Function(String),
-    /// `CONCAT(expression, …)`.
+    /// `CONCAT(expression, …)`, none of which is one.
     Concat(Vec<Expression>),
     /// A text, a number, or a bare word such as ON.
     Literal(String),
@@ -326,19 +326,35 @@ impl Parser<'_> {
         })
     }
 
-    /// The expressions up to the closing parenthesis.
+    /// The expressions up to the closing parenthesis. Those of a CONCAT among them are its own: the whole is the same, and a statement
+    /// may have thousands of parentheses, too many to call itself for each.
     fn concatenated(&mut self) -> Option<Vec<Expression>> {
         let mut parts = Vec::new();
+        let mut open = 1_usize;
         loop {
-            let part = self.expression(false)?;
-            // One level is enough for clients, and a statement may have thousands of parentheses.
-            (!matches!(part, Expression::Concat(_))).then_some(())?;
-            parts.push(part);
-            if self.symbol(')') {
-                return Some(parts);
+            while self.begins_concat() {
+                open += 1;
+            }
+            parts.push(self.expression(false)?);
+            while self.symbol(')') {
+                open -= 1;
+                if open == 0 {
+                    return Some(parts);
+                }
             }
             self.symbol(',').then_some(())?;
         }
+    }
+
+    /// Takes CONCAT and its parenthesis if they are next.
+    fn begins_concat(&mut self) -> bool {
+        let [first, second, rest @ ..] = self.tokens else { return false };
+        let is_name = matches!(&first.token, Token::Word(name, false) if name.eq_ignore_ascii_case("CONCAT"));
+        let is_it = is_name && second.token == Token::Symbol('(');
+        if is_it {
+            self.tokens = rest;
+        }
+        is_it
     }
 
     /// GLOBAL, SESSION or LOCAL, if one is next.

@@ -196,6 +196,17 @@ mod tests {
                 )]),
             ),
             (
+                "SET @@SESSION.sql_mode = CONCAT(CONCAT(@@sql_mode, ',STRICT_ALL_TABLES'), ',NO_AUTO_VALUE_ON_ZERO')",
+                Statement::Set(vec![(
+                    AssignmentTarget::Session("sql_mode".into()),
+                    Expression::Concat(vec![
+                        sql_mode(),
+                        Expression::Literal(",STRICT_ALL_TABLES".into()),
+                        Expression::Literal(",NO_AUTO_VALUE_ON_ZERO".into()),
+                    ]),
+                )]),
+            ),
+            (
                 "SET character = 1",
                 Statement::Set(vec![(
                     AssignmentTarget::Session("character".into()),
@@ -232,10 +243,15 @@ mod tests {
             "SET TRANSACTION READ ONLY,",
             "SET a = CONCAT(",
             "SET a = CONCAT(1",
-            "SET a = CONCAT(CONCAT(1))",
+            "SET a = CONCAT(CONCAT(1)",
+            "SET a = CONCAT(CONCAT(1)))",
+            "SET a = CONCAT(CONCAT())",
             "/*!40101 SET NAMES binary",
         ] {
             assert_eq!(Statement::parse(text), None, "{text}");
         }
+        let deep = "CONCAT(".repeat(4_990);
+        assert_eq!(Statement::parse(&format!("SET a = {deep}")), None);
+        assert_eq!(Statement::parse(&format!("SELECT {deep}1, 2")), None);
     }
 }
