@@ -19,7 +19,7 @@ pub(crate) const PACKET_MAX: usize = 2 << 20;
 /// No limit, as MySQL writes it.
 const NO_LIMIT: &str = "18446744073709551615";
 /// Bytes of the values that a session has set.
-const CHANGED_SIZE_MAX: usize = 64 << 10;
+pub(crate) const CHANGED_SIZE_MAX: usize = 64 << 10;
 /// Modes that change nothing of what a SELECT means here. Others change what its text means, as `ANSI_QUOTES` does, also within
 /// the names of other servers, such as `ANSI` and `ORACLE`, and by their numbers.
 const KNOWN_MODES: [&str; 18] = [

@@ -8,8 +8,8 @@ use binlogz_wire::session::ReplyColumn;
 use binlogz_wire::statement::{AssignmentTarget, Expression, NewTransactions, Scope, Statement};
 
 use super::connection::MysqlConnection;
-use crate::errors::{ACCESS_DENIED, NOT_SUPPORTED, error};
-use crate::variables::{FrontVariables, VERSION, VariableKind, check_character_set};
+use crate::errors::{ACCESS_DENIED, NOT_SUPPORTED, WRONG_VALUE, error};
+use crate::variables::{CHANGED_SIZE_MAX, FrontVariables, VERSION, VariableKind, check_character_set};
 
 /// The refusal of a statement that another client has stopped.
 pub(super) fn stopped() -> StatementRefusal {
@@ -217,6 +217,9 @@ fn value(variables: &FrontVariables, expression: &Expression) -> Result<Option<S
             let mut all = String::new();
             for part in parts {
                 let Some(part) = value(variables, part)? else { return Ok(None) };
+                if all.len() + part.len() > CHANGED_SIZE_MAX {
+                    return Err(error(WRONG_VALUE, "A variable can't be set to a text of this length"));
+                }
                 all.push_str(&part);
             }
             Some(all)
@@ -246,6 +249,16 @@ fn set_names(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_made_of_many_is_bounded() {
+        let mut variables = FrontVariables::default();
+        variables.set("optimizer_switch", Some(&"x".repeat(CHANGED_SIZE_MAX / 2))).unwrap();
+        let many = ["@@optimizer_switch"; 3].join(", ");
+        let statement = Statement::parse(&format!("SET init_connect = CONCAT({many})")).unwrap();
+        let Err(refused) = set_part(&mut variables, &statement) else { panic!("was set") };
+        assert!(refused.code == 1231 && refused.message.ends_with("of this length"), "{}", refused.message);
+    }
 
     #[test]
     fn names_set_the_collation_too() {
