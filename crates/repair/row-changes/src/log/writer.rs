@@ -348,10 +348,68 @@ fn id_of(map: usize) -> TableId {
 
 #[cfg(test)]
 mod tests {
+    use binlogz_binlog::event::{OptionalMetadata, ServerFamily, TableMapFlags};
+
     use super::*;
+    use crate::record::kept_map;
 
     fn update(images: &'static [u8], before_size: usize, bitmaps: &'static [u8]) -> LoggedImages<'static> {
         LoggedImages { event_type: EventType::UPDATE_ROWS, bitmaps, images, before_size }
+    }
+
+    /// The sizes of the statements of rows in a log, each of which begins with a table map and is ended.
+    fn statements_in(log: &[u8]) -> Vec<usize> {
+        let mut sizes = Vec::new();
+        let mut open = 0;
+        let mut rest = &log[MAGIC.len()..];
+        while !rest.is_empty() {
+            let header = EventHeader::decode(rest).unwrap();
+            let (event, after) = rest.split_at(header.event_size as usize);
+            rest = after;
+            if header.event_type == EventType::TABLE_MAP {
+                assert_eq!(open, 0, "the statement before has no end");
+                open = event.len();
+            } else if header.event_type == EventType::WRITE_ROWS {
+                let body = &event[HEADER_SIZE..];
+                let front = RowsEvent::decode_front(header.event_type, body, ROWS_POST_HEADER_LENGTH);
+                open += event.len();
+                if front.unwrap().1.contains(RowsFlags::STMT_END) {
+                    sizes.push(open);
+                    open = 0;
+                }
+            }
+        }
+        assert_eq!(open, 0, "the last statement has no end");
+        sizes
+    }
+
+    #[test]
+    fn rows_of_a_large_transaction_are_several_statements() {
+        let table = TableMapEvent {
+            table_id: TableId(0),
+            flags: TableMapFlags::BIT_LEN_EXACT,
+            database: b"shop",
+            table: b"orders",
+            column_types: &[3],
+            column_metadata: &[],
+            null_bitmap: Bitmap(&[0]),
+            optional_metadata: OptionalMetadata(&[]),
+        };
+        let map = kept_map(&table, ServerFamily::Mysql).unwrap();
+        let images = vec![0; ROWS_SIZE_MAX];
+        let event_type = EventType::WRITE_ROWS;
+        let row = LoggedImages { event_type, bitmaps: &[1], images: &images, before_size: 0 };
+        let mut log = Vec::new();
+        {
+            let mut writer = LogWriter::new(&mut log).unwrap();
+            for _ in 0..2 * STATEMENT_SIZE_MAX / ROWS_SIZE_MAX as u64 + 1 {
+                writer.row((0, &map), &row, RowsFlags::default()).unwrap();
+            }
+            writer.commit(0).unwrap();
+        }
+        let sizes = statements_in(&log);
+        let size_max = STATEMENT_SIZE_MAX as usize + 2 * ROWS_SIZE_MAX;
+        assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= size_max), "{sizes:?}");
     }
 
     #[test]
