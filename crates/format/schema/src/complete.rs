@@ -57,6 +57,9 @@ impl CompletedTable {
 /// Takes a line that names what isn't known.
 type TellUnknown = dyn Fn(&str) + Send + Sync;
 
+/// A table by its database and name, and what isn't known of it, if it is known besides its map.
+type NotedTable = (String, String, Option<String>);
+
 /// Which tables are in logs, as far as schema and statements tell.
 #[derive(Default)]
 pub struct TablesOfLogs {
@@ -68,8 +71,8 @@ pub struct TablesOfLogs {
     assumed: Mutex<BTreeSet<(String, String)>>,
     /// Why statements of the logs may be missing from the history, if they may.
     gap: Option<String>,
-    /// By table, and what isn't known of it, if it is known besides its map.
-    notes: Mutex<BTreeMap<(String, String, Option<String>), String>>,
+    /// What is told of each, once.
+    notes: Mutex<BTreeMap<NotedTable, String>>,
     /// Up to where the logs were read ahead: those in use go on after it.
     read_ahead_to: Option<HistoryPlace>,
     /// Statements may be left out between those that are recorded.
