@@ -369,8 +369,8 @@ name = "*.items"
                 "exits.toml line 2: the table is \"d. t\", expected names without backquotes and without spaces around them",
             ),
             (
-                "[[table]]\nname = \"d.t\"\ncolumns.\"`a`\" = \"null\"",
-                "exits.toml line 3: d.t: the column is \"`a`\", expected names without backquotes and without spaces around them",
+                "[[table]]\nname = \"d.t\"\n[table.columns]\n\"`a`\" = \"null\"",
+                "exits.toml line 4: d.t: the column is \"`a`\", expected names without backquotes and without spaces around them",
             ),
             (
                 "[[table]]\nname = \"d.t\"\n[table.columns]\nA = \"keep\"\na = \"null\"",
