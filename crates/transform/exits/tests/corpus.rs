@@ -218,7 +218,8 @@ fn tables_and_columns_that_are_nowhere_are_told() {
             continue;
         };
         let name = change.table_name();
-        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_')) {
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'));
+        if !is_plain || name.matches('.').count() != 1 {
             continue;
         }
         let rules = format!("[[table]]\nname = \"{name}\"\n[[table]]\nname = \"no.where\"\n");
