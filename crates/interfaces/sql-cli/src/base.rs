@@ -118,7 +118,7 @@ impl TableBase for ServerBase {
         if let Some(gtids) = gtids.filter(|gtids| !gtids.is_empty()) {
             return Ok(BaseMoment::Executed(gtids));
         }
-        let time = text.parse::<GivenTime>();
+        let time = GivenTime::against_now(text);
         let time =
             time.map_err(|error| format!("{error}; or a GTID, as UUID:23, or a GTID set, as UUID:1-23"))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();

@@ -48,6 +48,16 @@ impl GivenTime {
         read(text, PresentMoment::of_process(), LocalRule::Mysqlbinlog)
     }
 
+    /// A moment that may be told against now, as `-1h`, where a run may go on for days: each call has its own now.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is no moment.
+    pub fn against_now(text: &str) -> Result<Self, NoTime> {
+        let now = PresentMoment { timestamp: Timestamp::now(), zone: Zone::of_process() };
+        read(text, now, LocalRule::Exact)
+    }
+
     /// Since 1970.
     pub fn microseconds(self) -> i64 {
         self.microseconds

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{InstalledTool, MysqlSandbox, Result, Tool, mutate, require_tool, setting};
@@ -198,6 +199,40 @@ fn a_table_alone_is_as_at_the_end_of_the_logs() -> Result<()> {
     assert_eq!(ask(&server, &at, &[archive, kept.clone()]).ok(), "id\ttotal\n1\t10\n2\t20\n");
     let said = ask(&server, &at, &[kept]).failure();
     assert!(said.contains("begin after the moment"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn now_is_one_moment_for_a_statement_and_a_later_one_for_the_next() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY AUTO_INCREMENT); CREATE TABLE shop.u LIKE shop.t")?;
+    let log = server.flush_binary_logs()?;
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.sql");
+    let statement = "SELECT (SELECT count(*) FROM shop.t AS OF 'now') AS t, (SELECT count(*) FROM shop.u AS OF 'now') AS u;";
+    std::fs::write(&script, format!("{statement}\n{statement}\n")).unwrap();
+    let is_over = AtomicBool::new(false);
+    let ran: Ran = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let both =
+                    "BEGIN; INSERT INTO shop.t VALUES (), (); INSERT INTO shop.u VALUES (), (); COMMIT";
+                server.sql(both).unwrap();
+            }
+        });
+        let mut command = sql(["--format", "tsv", "--base", &place(&server), "-f"]);
+        let output = command.args([&script, &log]).output();
+        is_over.store(true, Ordering::Relaxed);
+        output.unwrap().into()
+    });
+    let told = ran.ok();
+    let counts: Vec<(u64, u64)> = (told.lines().filter_map(|line| line.split_once('\t')))
+        .filter_map(|(of_t, of_u)| Some((of_t.parse().ok()?, of_u.parse().ok()?)))
+        .collect();
+    let [(first, first_of_u), (second, second_of_u)] = counts[..] else { panic!("{told}") };
+    assert_eq!((first, second), (first_of_u, second_of_u), "{told}");
+    assert!(second > first, "{told}");
     Ok(())
 }
 

@@ -32,6 +32,8 @@ pub(super) struct BaseTables {
     /// The columns of all tables now, by database and name.
     now: OnceLock<BTreeMap<(String, String), Fields>>,
     end: OnceLock<BaseMoment>,
+    /// The moments of the statement, by their texts: `-1h` is one moment, however often the statement's tables are looked for.
+    moments: Mutex<BTreeMap<String, BaseMoment>>,
     /// Those that were read last, by name and moment.
     read: Mutex<VecDeque<(String, Arc<MomentRows>)>>,
     /// Two that ask at once would both ask the base.
@@ -65,6 +67,7 @@ impl BaseTables {
             workers,
             now: OnceLock::new(),
             end: OnceLock::new(),
+            moments: Mutex::default(),
             read: Mutex::default(),
             reading: Mutex::default(),
         }))
@@ -105,6 +108,21 @@ impl BaseTables {
         Ok(self.end.get_or_init(|| BaseMoment::Executed(end)))
     }
 
+    /// Another statement begins.
+    pub(super) fn begin_statement(&self) {
+        self.moments.lock().clear();
+    }
+
+    fn moment(&self, text: &str) -> Result<BaseMoment, LogError> {
+        let mut moments = self.moments.lock();
+        if let Some(known) = moments.get(text) {
+            return Ok(known.clone());
+        }
+        let moment = self.base.moment(text).map_err(|line| LogError(format!("AS OF '{text}': {line}")))?;
+        moments.insert(text.to_owned(), moment.clone());
+        Ok(moment)
+    }
+
     /// The rows of a table at a moment, as a user wrote it, or at the end of the logs; `None`: there is no such table.
     pub(super) fn rows(
         &self,
@@ -112,9 +130,7 @@ impl BaseTables {
         moment: Option<&str>,
     ) -> Result<Option<Arc<MomentRows>>, LogError> {
         let moment = match moment {
-            Some(text) => {
-                self.base.moment(text).map_err(|line| LogError(format!("AS OF '{text}': {line}")))?
-            }
+            Some(text) => self.moment(text)?,
             None => self.end()?.clone(),
         };
         let name = format!("{database}\0{table}\0{moment}");

@@ -129,6 +129,13 @@ impl Catalog {
         self.found.base.is_some()
     }
 
+    /// A statement begins: moments that it writes against the present are those of now.
+    pub(crate) fn begin_statement(&self) {
+        if let Some(base) = &self.found.base {
+            base.begin_statement();
+        }
+    }
+
     /// The changes of a table, whatever its own name stands for.
     pub(crate) fn changes_of(&self, schema: &str, table: &str) -> Result<Answer, LogError> {
         self.found.changes(schema, table)

@@ -67,9 +67,10 @@ impl Names {
         self.catalog.known_user_tables()
     }
 
-    /// Refuses a statement that names a table with the schema of those that all logs have, `binlog.changes`, where the logs also
-    /// have a database `binlog` with that table.
+    /// Looks at a statement before it is planned. Refuses one that names a table with the schema of those that all logs have,
+    /// `binlog.changes`, where the logs also have a database `binlog` with that table.
     pub(crate) fn check(&self, state: &SessionState, statement: &Statement) -> DataFusionResult<()> {
+        self.catalog.begin_statement();
         for name in state.resolve_table_references(statement)? {
             let table = name.table();
             if name.schema().is_none_or(|schema| schema == LOG_SCHEMA) && moment_of(table).is_some() {
