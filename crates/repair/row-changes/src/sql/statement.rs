@@ -10,7 +10,7 @@
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
 
 use super::Unwritable;
-use super::json::push_changed;
+use super::json::{push_changed, push_document};
 use super::literal::{needs_leniency, push_equal, push_same_text, push_stored};
 use super::text::push;
 use crate::choose::Direction;
@@ -65,6 +65,15 @@ struct StatementImages<'r, 'a> {
     after: Option<RowImage<'r, 'a>>,
     /// Whether the statement makes the change again.
     is_redo: bool,
+}
+
+/// Whether two JSON values are one document, though their bytes differ: JSON_SET and its kin leave gaps where values were, and a document that
+/// is stored anew has none. An UPDATE from one to the other may change no row, as the server counts.
+fn is_same_document(one: &Cell<'_>, other: &Cell<'_>) -> bool {
+    let (Ok(Value::Json(one)), Ok(Value::Json(other))) = (one.value(), other.value()) else { return false };
+    let (mut as_one, mut as_other) = (Vec::new(), Vec::new());
+    let written = push_document(&mut as_one, &one).and_then(|()| push_document(&mut as_other, &other));
+    written.is_ok() && as_one == as_other
 }
 
 /// Appends the statement for a row, without its semicolon. It finds the row by its key and all columns, as they are logged.
@@ -287,7 +296,9 @@ impl<'a> StatementImages<'_, 'a> {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(_), Some(Cell { content: CellContent::JsonDiffs(diffs), .. })) => !diffs.is_empty(),
-            (Some(before), Some(after)) => before.content != after.content,
+            (Some(before), Some(after)) => {
+                before.content != after.content && !is_same_document(&before, &after)
+            }
         }
     }
 
