@@ -173,7 +173,7 @@ fn a_table_alone_is_as_at_the_end_of_the_logs() -> Result<()> {
     assert_eq!(ask(&server, &both, &second_alone).ok(), "id\ttotal\ttotal\te\n1\t10\t11\tb\n2\t20\t20\tb\n");
     let count = format!("SELECT count(*) AS n FROM shop.orders AS OF '{moment}'");
     assert_eq!(ask(&server, &count, &second_alone).ok(), "n\n2\n");
-    let empty = ask(&server, "SELECT * FROM shop.orders", &[first.clone()]).ok();
+    let empty = ask(&server, "SELECT * FROM shop.orders", std::slice::from_ref(&first)).ok();
     assert_eq!(empty, "id\ttotal\n", "a table without rows has its columns");
     // The changes are still there.
     let changes = "SELECT operation, after.total FROM table_changes('shop', 'orders') ORDER BY 2";
@@ -195,7 +195,7 @@ fn a_table_alone_is_as_at_the_end_of_the_logs() -> Result<()> {
     std::fs::copy(&third, &kept).unwrap();
     server.sql(&format!("PURGE BINARY LOGS TO '{third_name}'"))?;
     let at = format!("SELECT * FROM shop.orders AS OF '{moment}' ORDER BY id");
-    assert_eq!(ask(&server, &at, &[archive.clone()]).ok(), "id\ttotal\n1\t10\n2\t20\n");
+    assert_eq!(ask(&server, &at, std::slice::from_ref(&archive)).ok(), "id\ttotal\n1\t10\n2\t20\n");
     assert_eq!(ask(&server, &at, &[archive, kept.clone()]).ok(), "id\ttotal\n1\t10\n2\t20\n");
     let said = ask(&server, &at, &[kept]).failure();
     assert!(said.contains("begin after the moment"), "{said}");

@@ -38,7 +38,7 @@ fn feistel(key: &MaskKey, domain: &str, digits: &mut Vec<u8>, radix: u8) {
 /// Digits of the half that a round changes.
 fn front_len(count: u64, round: u8) -> usize {
     let front = count / 2;
-    (if round % 2 == 0 { front } else { count - front }) as usize
+    (if round.is_multiple_of(2) { front } else { count - front }) as usize
 }
 
 /// Makes as many digits as are asked for.

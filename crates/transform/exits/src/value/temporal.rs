@@ -163,12 +163,13 @@ pub(super) fn put(moment: Moment, kind: ColumnKind) -> Vec<u8> {
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     match kind {
         ColumnKind::Date => {
-            let mut bytes = big_endian(year << 9 | month << 5 | day, 3);
+            let mut bytes = big_endian((year << 9) | (month << 5) | day, 3);
             bytes.reverse();
             bytes
         }
         ColumnKind::DateTime { fraction_digits } => {
-            let packed = (year * 13 + month) << 22 | day << 17 | hours << 12 | minutes << 6 | seconds % 60;
+            let packed =
+                ((year * 13 + month) << 22) | (day << 17) | (hours << 12) | (minutes << 6) | (seconds % 60);
             let mut bytes = big_endian(0x80_0000_0000 + packed, 5);
             bytes.extend(put_fraction(moment.microseconds, fraction_digits));
             bytes
