@@ -1,4 +1,4 @@
-//! The policy: which tables and columns may leave, and how their values are masked. [`file`] reads it.
+//! The policy: which tables and columns may leave, and how their values are masked. [`mod@file`] reads it.
 
 mod file;
 mod json_rule;
