@@ -1,5 +1,7 @@
 //! Real logs of MySQL and MariaDB through policies: what leaves is a log, and has none of the values that may not leave.
 
+#![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io::Read;
