@@ -445,7 +445,7 @@ impl RestoreSteps for TableAtSteps<'_> {
     }
 
     fn likely(&self, missing: &str, there: Vec<String>) -> Option<String> {
-        likely(missing, there.into_iter())
+        likely(missing, there)
     }
 
     fn begin(&mut self, session: &mut PastSession, live: &[LiveTable]) -> Result<(), Trouble> {
