@@ -159,7 +159,7 @@ impl TableBase for ServerBase {
     }
 }
 
-/// What is done while a table is worked out.
+/// The steps of a caller of `restore`: which logs are read to work a table out, and what is refused.
 struct BaseSteps<'b> {
     base: &'b ServerBase,
     table: (&'b str, &'b str),

@@ -28,7 +28,7 @@ const DENIED: [u16; 2] = [1045, 1227];
 /// The answers of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerCheck {
-    /// Its address.
+    /// The address of the server.
     pub server: String,
     /// What it is, in words: product, version, settings. `None`: it could not be asked, and `problems` says why.
     pub product: Option<String>,

@@ -29,7 +29,7 @@ struct NotedTable {
     /// The server's GTIDs, and its last own one.
     executed: String,
     last: String,
-    /// Its time.
+    /// The time of the moment.
     time: String,
     rows: Vec<String>,
     /// The columns at the moment were those at the beginning.

@@ -34,7 +34,7 @@ pub(super) struct BaseTables {
     end: OnceLock<BaseMoment>,
     /// The moments of the statement, by their texts: `-1h` is one moment, however often the statement's tables are looked for.
     moments: Mutex<BTreeMap<String, BaseMoment>>,
-    /// Those that were read last, by name and moment.
+    /// The rows that were read last, by name of the table and moment.
     read: Mutex<VecDeque<(String, Arc<MomentRows>)>>,
     /// Two that ask at once would both ask the base.
     reading: Mutex<()>,

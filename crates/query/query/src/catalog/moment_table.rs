@@ -27,7 +27,7 @@ pub(super) struct MomentTable {
 #[derive(Debug)]
 enum RowsOfMoment {
     Read(Arc<MomentRows>),
-    /// Those at the end of the logs, which are read when a query wants them: listings want the columns alone.
+    /// The rows at the end of the logs; they are read when a query wants them, since listings want the columns alone.
     AtEnd(Arc<BaseTables>),
 }
 

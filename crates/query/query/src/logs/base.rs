@@ -32,9 +32,9 @@ impl fmt::Display for BaseMoment {
 /// A table of a base as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseTable {
-    /// Its database.
+    /// The database that the table is in.
     pub database: String,
-    /// Its name.
+    /// The name of the table.
     pub name: String,
     /// The columns whose values a base has, in their order; empty: they aren't known.
     pub columns: Vec<String>,

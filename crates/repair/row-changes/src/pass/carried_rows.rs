@@ -25,7 +25,7 @@ pub(crate) struct EventOfParent<'e> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowsAsked {
     All,
-    /// Those that are asked for.
+    /// Changes of the tables that are asked for.
     Chosen,
     /// All but those.
     Others,

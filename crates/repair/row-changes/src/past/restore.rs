@@ -53,7 +53,7 @@ pub trait RestoreSteps {
     ///
     /// # Errors
     ///
-    /// Those of the caller.
+    /// The errors of what the caller does here.
     fn begin(&mut self, session: &mut PastSession, live: &[LiveTable]) -> Result<(), Self::Failure>;
 
     /// Whether GTIDs are to tell that the logs reach to what the server has now: they aren't the server's own alone.
@@ -122,7 +122,7 @@ impl CascadeDoubts {
 ///
 /// # Errors
 ///
-/// Those of the caller's steps; a server that can't be asked; tables that can't be told from these logs.
+/// The errors of the caller's steps; a server that can't be asked; tables that can't be told from these logs.
 pub fn restore<S: RestoreSteps>(
     connect: &ConnectOptions,
     (moment, passes_statements): (&PastMoment, bool),

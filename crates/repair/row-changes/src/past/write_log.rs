@@ -90,9 +90,9 @@ impl LiveTable {
 /// A table as its server has it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumnsNow {
-    /// Its database.
+    /// The database that the table is in.
     pub database: String,
-    /// Its name.
+    /// The name of the table.
     pub table: String,
     /// The columns that have values of their own, so not the generated ones, in their order; empty: the account may not see them, or one of
     /// them has a type that isn't known here.

@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn all_is_read_where_that_fits() {
         let turn = pace(&[Some(1000 * MB), Some(1000 * MB)]).next_turn();
-        // Its turn are 50 seconds. At 14 MB a second both are read after 143 seconds, at 13 they aren't after 150.
+        // This file has 50 seconds. At 14 MB a second both are read after 143 seconds, at 13 they aren't after 150.
         assert!(!over(&turn, 49, 0) && !over(&turn, 50, 14 * 50 * MB) && over(&turn, 50, 13 * 50 * MB));
         // Later it is as it was.
         assert!(!over(&turn, 70, 14 * 70 * MB) && over(&turn, 151, 1000 * MB));
