@@ -162,7 +162,7 @@ fn hashed(
         Value::Set(bits) => number::hashed_members(key, column, bits, bytes.len()),
         Value::Year(_) => number::hashed_year(key, bytes),
         Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => {
-            temporal::hashed(key, value, column.kind)
+            temporal::hashed(key, value, column.kind)?
         }
         Value::Bytes(_) => text::hashed(key, column, bytes, ignores_case),
         Value::Json(document) => json::hashed(key, document)?,

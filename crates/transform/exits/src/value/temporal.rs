@@ -63,8 +63,8 @@ fn first_zero() -> Moment {
 }
 
 /// The hash of a date or time.
-pub(super) fn hashed(key: &MaskKey, value: Value<'_>, kind: ColumnKind) -> Vec<u8> {
-    match value {
+pub(super) fn hashed(key: &MaskKey, value: Value<'_>, kind: ColumnKind) -> Result<Vec<u8>, BinlogError> {
+    Ok(match value {
         Value::Date(date) => put(hashed_date(key, date), kind),
         Value::DateTime(datetime) => put(hashed_datetime(key, datetime), kind),
         Value::Timestamp(timestamp) => {
@@ -80,8 +80,8 @@ pub(super) fn hashed(key: &MaskKey, value: Value<'_>, kind: ColumnKind) -> Vec<u
             put_timestamp(permuted, microseconds, kind)
         }
         Value::Time(time) => put_time(hashed_time(key, time), kind),
-        _ => Vec::new(),
-    }
+        _ => return Err(BinlogError::invalid("row value", "value", "no date or time", "one")),
+    })
 }
 
 fn calendar_date(date: Date) -> Option<CalendarDate> {
@@ -188,7 +188,28 @@ pub(super) fn put(moment: Moment, kind: ColumnKind) -> Vec<u8> {
             put_timestamp(since_1970, moment.microseconds, kind)
         }
         ColumnKind::Year => vec![year.saturating_sub(1900) as u8],
-        _ => Vec::new(),
+        // A mask of dates fits none of these (`has_year`, `hash_fits`, `fixed`).
+        ColumnKind::Time { .. }
+        | ColumnKind::OldTime
+        | ColumnKind::Null
+        | ColumnKind::TinyInt { .. }
+        | ColumnKind::SmallInt { .. }
+        | ColumnKind::MediumInt { .. }
+        | ColumnKind::Int { .. }
+        | ColumnKind::BigInt { .. }
+        | ColumnKind::Decimal(_)
+        | ColumnKind::Float
+        | ColumnKind::Double
+        | ColumnKind::Bit { .. }
+        | ColumnKind::Enum { .. }
+        | ColumnKind::Set { .. }
+        | ColumnKind::Char { .. }
+        | ColumnKind::Varchar { .. }
+        | ColumnKind::Blob { .. }
+        | ColumnKind::Json { .. }
+        | ColumnKind::Geometry { .. }
+        | ColumnKind::Vector { .. }
+        | ColumnKind::TypedArray => Vec::new(),
     }
 }
 
