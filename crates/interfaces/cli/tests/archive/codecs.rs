@@ -171,7 +171,7 @@ fn frames(helper: &Path, version: &str, contents: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-#[ignore = "builds three more versions of libzstd"]
+#[ignore = "builds three more versions of libzstd: scripts/soak/old-servers.sh"]
 fn payloads_that_one_version_of_libzstd_alone_makes_are_archived_and_come_back() {
     const VERSIONS: [&str; 4] = ["1.5.0", "1.5.2", "1.5.5", "1.5.6"];
     let helpers = VERSIONS.map(helper_of);
@@ -225,7 +225,7 @@ const TRANSACTIONS_A_LEVEL: u32 = TRANSACTIONS / LEVELS.len() as u32;
 
 /// Law 2 for MySQL 8.0.33, over everything that the server wrote: small transactions, and some of several zstd blocks.
 #[test]
-#[ignore = "needs MySQL 8.0.33, a download of 550 MB"]
+#[ignore = "needs MySQL 8.0.33, a download of 550 MB: scripts/soak/old-servers.sh"]
 fn what_mysql_8_0_33_wrote_is_written_again_and_archived_as_its_transactions() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql80);
     let helper = helper();
