@@ -20,7 +20,7 @@ use binlogz_payload::{CompressionLevel, ServerGeneration};
 use clap::Args;
 
 use super::measured_log::MeasuredLog;
-use super::pace::ReadingPace;
+use super::pace::{ReadingEnds, ReadingPace};
 use super::reread::{self, RereadFile};
 use super::{BUDGET_TIME, generation};
 use crate::Exit;
@@ -91,7 +91,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(9);
 /// With details they wait this long for the sizes of all transactions.
 const EXACT_MAX: Duration = Duration::from_secs(6);
 
-/// And this long in all where the sample leaves the answer open, and all transactions will tell.
+/// And this long in all where otherwise there is no answer: where a busy machine read too little of the logs, or the sample leaves it open
+/// and all transactions will tell.
 const OPEN_TIME: Duration = Duration::from_secs(60);
 
 /// Compressing takes about as long as the sample said, at most this many times as long.
@@ -239,7 +240,7 @@ impl LevelMeasurement {
         let mut exit = Exit::Done;
         let mut again = RereadLogs { logs: Vec::new(), files: Vec::new(), seconds: 0.0 };
         let sizes = logs.logs.iter().map(|log| log.size().ok().flatten()).collect();
-        let mut pace = ReadingPace::new((budget.at(SCAN_SHARE), budget.at(SCAN_LAST_SHARE)), sizes);
+        let mut pace = ReadingPace::new(self.reading_ends(budget), sizes);
         for (number, log) in (0_u64..).zip(logs.logs) {
             let turn = pace.next_turn();
             let new_meter = || Ok(SampleMeter::new(&sampler, number, commits)?);
@@ -302,6 +303,16 @@ impl LevelMeasurement {
             exact.add(&of_log.ok()?.advice);
         }
         sampled.is_of_same_logs(&exact).then_some(exact)
+    }
+
+    /// How long logs are read.
+    fn reading_ends(&self, budget: RunBudget) -> ReadingEnds {
+        let whole = budget.at(SCAN_LAST_SHARE);
+        let last = match self.budget {
+            Some(_) => whole,
+            None => RunBudget { all: OPEN_TIME, ..budget }.at(SCAN_LAST_SHARE),
+        };
+        ReadingEnds { usual: budget.at(SCAN_SHARE), whole, last }
     }
 
     /// When the sizes of all transactions have to be there. `is_open`: without them there is no answer.

@@ -1,11 +1,12 @@
 //! How long logs are read: all of them where the budget has room for that, otherwise the beginning of each.
 //!
 //! ```text
-//! begun ── turns, each a share by size ──> usual end ── only for what is worth it ──> last end
+//! begun ── turns, each a share by size ──> usual end ── all of them, if that fits ──> whole end ── their beginnings, if those fit ──> last end
 //! ```
 //!
-//! A turn goes on after its end if all logs can be read before the last end, at the rate so far; or if too little of this log was read
-//! to tell what the rest is like. So a machine that is busy, and logs that are large, get the answer for which there is time.
+//! A turn goes on after its end if all logs can be read before the whole end, at the rate so far; or if too little of this log was read
+//! to tell what the rest is like, and that of all can be read before the last end. So a machine that is busy, and logs that are large, get
+//! the answer for which there is time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +17,22 @@ use binlogz_advise::BEGINNING_ENOUGH;
 /// The share of a log that shows the rest, and some more: whole events are counted.
 const SHOWN: f64 = 1.1 * BEGINNING_ENOUGH;
 
+/// When reading ends, in this order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadingEnds {
+    /// Where the logs can't all be read.
+    pub(super) usual: Instant,
+    /// Where they can be read by then.
+    pub(super) whole: Instant,
+    /// In any case: without the beginning of each log there is no answer.
+    pub(super) last: Instant,
+}
+
 /// The time for reading logs.
 #[derive(Debug)]
 pub(super) struct ReadingPace {
     begun: Instant,
-    usual_end: Instant,
-    last_end: Instant,
+    ends: ReadingEnds,
     /// Bytes that were read in earlier turns.
     read: u64,
     /// Of the logs that are still to come; `None` where nobody knows, as of a pipe.
@@ -33,7 +44,7 @@ pub(super) struct ReadingPace {
 pub(super) struct ReadingTurn {
     begun: Instant,
     end: Instant,
-    last_end: Instant,
+    ends: ReadingEnds,
     read_before: u64,
     /// Bytes that were read of this log.
     read: AtomicU64,
@@ -42,15 +53,15 @@ pub(super) struct ReadingTurn {
 }
 
 impl ReadingPace {
-    /// Begins now. `ends`: where not everything can be read, and in any case.
-    pub(super) fn new((usual_end, last_end): (Instant, Instant), sizes: VecDeque<Option<u64>>) -> Self {
-        ReadingPace { begun: Instant::now(), usual_end, last_end, read: 0, sizes }
+    /// Begins now.
+    pub(super) fn new(ends: ReadingEnds, sizes: VecDeque<Option<u64>>) -> Self {
+        ReadingPace { begun: Instant::now(), ends, read: 0, sizes }
     }
 
     /// The turn of the next log.
     pub(super) fn next_turn(&mut self) -> ReadingTurn {
         let now = Instant::now();
-        let end = if now < self.usual_end { self.usual_end } else { self.last_end };
+        let end = if now < self.ends.usual { self.ends.usual } else { self.ends.whole };
         let size = self.sizes.pop_front().flatten();
         let later: Option<u64> = self.sizes.iter().copied().sum();
         let sizes = size.zip(later);
@@ -62,7 +73,7 @@ impl ReadingPace {
         ReadingTurn {
             begun: self.begun,
             end: now + end.saturating_duration_since(now).mul_f64(share),
-            last_end: self.last_end,
+            ends: self.ends,
             read_before: self.read,
             read: AtomicU64::new(0),
             sizes,
@@ -92,18 +103,18 @@ impl ReadingTurn {
     }
 
     fn is_over_at(&self, now: Instant) -> bool {
-        if now < self.end || now >= self.last_end {
-            return now >= self.last_end;
+        if now < self.end || now >= self.ends.last {
+            return now >= self.ends.last;
         }
         // What is left of a pipe is worth it: it can't be read again.
         let Some((size, later)) = self.sizes else { return false };
         let read = self.read.load(Ordering::Relaxed);
         let rate = (self.read_before + read) as f64 / (now - self.begun).as_secs_f64().max(f64::MIN_POSITIVE);
-        let possible = rate * (self.last_end - now).as_secs_f64();
+        let possible_by = |end: Instant| rate * end.saturating_duration_since(now).as_secs_f64();
         let all = (size.saturating_sub(read) + later) as f64;
         let missing = SHOWN * size as f64 - read as f64;
         let beginnings = missing + SHOWN * later as f64;
-        all > possible && (missing <= 0.0 || beginnings > possible)
+        all > possible_by(self.ends.whole) && (missing <= 0.0 || beginnings > possible_by(self.ends.last))
     }
 }
 
@@ -117,8 +128,8 @@ mod tests {
 
     fn pace(sizes: &[Option<u64>]) -> ReadingPace {
         let now = Instant::now();
-        let ends = (now + Duration::from_secs(100), now + Duration::from_secs(150));
-        ReadingPace::new(ends, sizes.iter().copied().collect())
+        let [usual, whole, last] = [100, 150, 200].map(|seconds| now + Duration::from_secs(seconds));
+        ReadingPace::new(ReadingEnds { usual, whole, last }, sizes.iter().copied().collect())
     }
 
     #[test]
@@ -146,7 +157,7 @@ mod tests {
         // This file has 50 seconds. At 14 MB a second both are read after 143 seconds, at 13 they aren't after 150.
         assert!(!over(&turn, 49, 0) && !over(&turn, 50, 14 * 50 * MB) && over(&turn, 50, 13 * 50 * MB));
         // Later it is as it was.
-        assert!(!over(&turn, 70, 14 * 70 * MB) && over(&turn, 151, 1000 * MB));
+        assert!(!over(&turn, 70, 14 * 70 * MB) && over(&turn, 200, 1000 * MB));
         let mut pace = pace(&[Some(1000 * MB), Some(1000 * MB)]);
         let first = pace.next_turn();
         first.has_read(1000 * MB);
@@ -161,8 +172,8 @@ mod tests {
         // 30 GB; 2.2 percent of each log are needed, 22 MB.
         let turn = pace(&[Some(1000 * MB); 30]).next_turn();
         assert!(over(&turn, 4, 30 * MB) && !over(&turn, 4, 20 * MB));
-        // At this rate nothing is told, however long it goes on.
-        assert!(over(&turn, 4, 12 * MB));
+        // At 3.4 MB a second the beginnings are there after 194 seconds, at 3 they aren't after 200.
+        assert!(!over(&turn, 5, 17 * MB) && over(&turn, 5, 15 * MB));
         // Nothing was read yet.
         assert!(over(&turn, 4, 0));
     }
@@ -170,6 +181,6 @@ mod tests {
     #[test]
     fn a_pipe_is_read_as_long_as_there_is_time() {
         let turn = pace(&[None, Some(10)]).next_turn();
-        assert!(!over(&turn, 140, MB) && over(&turn, 150, MB));
+        assert!(!over(&turn, 190, MB) && over(&turn, 200, MB));
     }
 }
