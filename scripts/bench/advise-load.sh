@@ -9,40 +9,22 @@
 #   - an interval that is narrower than WIDE percent doesn't hold the truth.
 #
 # usage: advise-load.sh            SEEDS=1 SCALE=0.1 LOADS="0 4 16" WIDE=10 BUDGET=30s ONLY=NAME
-# BINLOGZ names a program to try instead of a release build.
+# BINLOGZ names a program to try instead of a release build, WORKLOADS one that makes the logs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 seeds=${SEEDS:-1} scale=${SCALE:-0.1} loads=${LOADS:-0 4 16} wide=${WIDE:-10} budget=${BUDGET:-30s} only=${ONLY:-}
 levels=1,3,6,9,15,19
 . scripts/measure-lib.sh
+. scripts/advise-lib.sh
 binlogz=$(binlogz_program)
 work=$(mktemp -d)
-loops=()
-# quiet: ends the loops.
-quiet() {
-    [ ${#loops[@]} -eq 0 ] || kill "${loops[@]}" 2>/dev/null || true
-    [ ${#loops[@]} -eq 0 ] || wait "${loops[@]}" 2>/dev/null || true
-    loops=()
-}
 trap 'quiet; rm -rf "$work"' EXIT
 
-# busy COUNT: so many loops.
-busy() {
-    local loop
-    quiet
-    for ((loop = 0; loop < $1; loop++)); do
-        while :; do :; done &
-        loops+=($!)
-    done
-}
-
 declare -A paths
-for of in workloads shapes; do
-    while IFS=$'\t' read -r _ name _ path; do
-        paths[$name]=$path
-    done < <(cargo run --quiet --package binlogz-bench-programs --bin workloads -- --of "$of" --scale "$scale" --setting plain)
-done
+while IFS=$'\t' read -r name path; do
+    paths[$name]=$path
+done < <(plain_logs "$scale" workloads shapes)
 mapfile -t names < <(printf '%s\n' "${!paths[@]}" | sort)
 # Two at a time: what is judged need not be of one kind.
 paths[${names[0]}+${names[1]}]="${paths[${names[0]}]} ${paths[${names[1]}]}"

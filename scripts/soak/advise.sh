@@ -22,27 +22,10 @@ cd "$(dirname "$0")/../.."
 scale=${SCALE:-0.03} loads=${LOADS:-0 4 16} times=${TIMES:-} only=${ONLY:-} gigabytes=${GB:-}
 read -ra sizes <<<"${MB:-10 10 10 10 100 100 100 100 300 300 1000 1000}"
 . scripts/measure-lib.sh
+. scripts/advise-lib.sh
 binlogz=$(binlogz_program)
-workloads=(cargo run --quiet --package binlogz-bench-programs --bin workloads --)
-[ -z "${WORKLOADS:-}" ] || workloads=("$WORKLOADS")
 work=$(mktemp -d)
-loops=()
-# quiet: ends the loops.
-quiet() {
-    [ ${#loops[@]} -eq 0 ] || kill "${loops[@]}" 2>/dev/null || true
-    [ ${#loops[@]} -eq 0 ] || wait "${loops[@]}" 2>/dev/null || true
-    loops=()
-}
 trap 'quiet; rm -rf "$work"' EXIT
-# busy COUNT: so many loops.
-busy() {
-    local loop
-    quiet
-    for ((loop = 0; loop < $1; loop++)); do
-        while :; do :; done &
-        loops+=($!)
-    done
-}
 
 # Each set's files, by its name; the names in order.
 declare -A files
@@ -53,12 +36,10 @@ set_of() {
     files[$1]="${*:2}"
 }
 logs=()
-for of in workloads shapes more-shapes; do
-    while IFS=$'\t' read -r _ name _ path; do
-        set_of "$name" "$path"
-        logs+=("$name")
-    done < <("${workloads[@]}" --of "$of" --scale "$scale" --setting plain)
-done
+while IFS=$'\t' read -r name path; do
+    set_of "$name" "$path"
+    logs+=("$name")
+done < <(plain_logs "$scale" workloads shapes more-shapes)
 set_of sample samples/plain/binlog.000006
 set_of samples samples/plain/binlog.0*
 set_of samples-compressed samples/compressed/binlog.0*
