@@ -198,6 +198,15 @@ fn push_status_variables(
         push_charset(out, charset);
         session.charset = Some(charset);
     }
+    push_locale(out, session, settings);
+    if let Some(on) = settings.explicit_defaults.filter(|_| emit) {
+        push_set(out, "explicit_defaults_for_timestamp", u64::from(on != 0));
+    }
+    push_newer_settings(out, session, settings, emit);
+}
+
+/// Appends the time zone, the language of names, and the collation of the default database, as far as they changed.
+fn push_locale(out: &mut Vec<u8>, session: &mut PrintedSettings, settings: &Settings<'_>) {
     if !settings.time_zone.is_empty() && session.time_zone != settings.time_zone {
         out.extend_from_slice(b"SET @@session.time_zone='");
         out.extend_from_slice(settings.time_zone);
@@ -219,9 +228,15 @@ fn push_status_variables(
         }
         session.collation_database = Some(settings.collation_database);
     }
-    if let Some(on) = settings.explicit_defaults.filter(|_| emit) {
-        push_set(out, "explicit_defaults_for_timestamp", u64::from(on != 0));
-    }
+}
+
+/// Appends the settings that older servers don't know, in comments that name the version.
+fn push_newer_settings(
+    out: &mut Vec<u8>,
+    session: &mut PrintedSettings,
+    settings: &Settings<'_>,
+    emit: bool,
+) {
     if session.default_collation != Some(settings.default_collation) {
         if settings.default_collation != 0 {
             push_versioned(out, "80011", "default_collation_for_utf8mb4", settings.default_collation.into());

@@ -6,6 +6,7 @@ use binlogz_binlog::event::{
     AnyGtidEvent, FormatDescription, Incident, IncidentEvent, PreviousGtidsEvent, RotateEvent,
     TransactionPayloadHeader, ViewChangeEvent, XaPrepareEvent, XidEvent,
 };
+use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Error as BinlogError, EventType, HeaderFlags};
 use binlogz_flow::events::Event;
@@ -73,26 +74,39 @@ impl Run<'_> {
             text.set(time, &mut pen.time);
         }
         if !self.options.short_form {
-            self.header(shown);
-            let anonymous = shown.header.event_type == EventType::ANONYMOUS_GTID;
-            let head = &mut self.text.head;
-            head.extend_from_slice(if anonymous { b"\tAnonymous_GTID" } else { b"\tGTID" });
-            let clock = event.logical_clock();
-            head.extend_from_slice(b"\tlast_committed=");
-            push_signed(head, clock.map_or(0, |clock| clock.last_committed));
-            head.extend_from_slice(b"\tsequence_number=");
-            push_signed(head, clock.map_or(0, |clock| clock.sequence_number));
-            let sbr = event.flags().may_have_sbr();
-            head.extend_from_slice(if sbr { b"\trbr_only=no" } else { b"\trbr_only=yes" });
-            let [original, immediate] = &self.pen.commit_times;
-            head.extend_from_slice(b"\toriginal_committed_timestamp=");
-            head.extend_from_slice(&original.digits);
-            head.extend_from_slice(b"\timmediate_commit_timestamp=");
-            head.extend_from_slice(&immediate.digits);
-            head.extend_from_slice(b"\ttransaction_length=");
-            push_unsigned(head, event.transaction_length().unwrap_or(0));
-            head.push(b'\n');
+            self.gtid_line(shown, &event);
         }
+        self.commit_times(&event);
+        self.server_versions(&event, immediate_version);
+        self.gtid_next(event.gtid());
+        Ok(None)
+    }
+
+    /// The comment that names the event, its place among the transactions that may run at once, times and length.
+    fn gtid_line(&mut self, shown: &ShownEvent<'_>, event: &AnyGtidEvent<'_>) {
+        self.header(shown);
+        let anonymous = shown.header.event_type == EventType::ANONYMOUS_GTID;
+        let head = &mut self.text.head;
+        head.extend_from_slice(if anonymous { b"\tAnonymous_GTID" } else { b"\tGTID" });
+        let clock = event.logical_clock();
+        head.extend_from_slice(b"\tlast_committed=");
+        push_signed(head, clock.map_or(0, |clock| clock.last_committed));
+        head.extend_from_slice(b"\tsequence_number=");
+        push_signed(head, clock.map_or(0, |clock| clock.sequence_number));
+        let sbr = event.flags().may_have_sbr();
+        head.extend_from_slice(if sbr { b"\trbr_only=no" } else { b"\trbr_only=yes" });
+        let [original, immediate] = &self.pen.commit_times;
+        head.extend_from_slice(b"\toriginal_committed_timestamp=");
+        head.extend_from_slice(&original.digits);
+        head.extend_from_slice(b"\timmediate_commit_timestamp=");
+        head.extend_from_slice(&immediate.digits);
+        head.extend_from_slice(b"\ttransaction_length=");
+        push_unsigned(head, event.transaction_length().unwrap_or(0));
+        head.push(b'\n');
+    }
+
+    /// The isolation level of transactions without statements, and the times of the commit.
+    fn commit_times(&mut self, event: &AnyGtidEvent<'_>) {
         let head = &mut self.text.head;
         let [original, immediate] = &self.pen.commit_times;
         if !event.flags().may_have_sbr() {
@@ -107,6 +121,10 @@ impl Run<'_> {
         head.extend_from_slice(&original.digits);
         head.extend_from_slice(b"*/");
         end_line(head);
+    }
+
+    fn server_versions(&mut self, event: &AnyGtidEvent<'_>, immediate_version: u32) {
+        let head = &mut self.text.head;
         let versions = event.server_versions();
         let original_version = versions.and_then(|versions| versions.original).unwrap_or(immediate_version);
         for (name, version) in [(&b"original"[..], original_version), (b"immediate", immediate_version)] {
@@ -117,8 +135,12 @@ impl Run<'_> {
             head.extend_from_slice(b"*/");
             end_line(head);
         }
+    }
+
+    fn gtid_next(&mut self, gtid: Option<Gtid>) {
+        let head = &mut self.text.head;
         head.extend_from_slice(b"SET @@SESSION.GTID_NEXT= '");
-        match event.gtid() {
+        match gtid {
             Some(gtid) => {
                 let (tsid, text) = &mut self.pen.tsid;
                 if *tsid != Some(gtid.tsid()) {
@@ -134,7 +156,6 @@ impl Run<'_> {
         }
         head.push(b'\'');
         end_line(head);
-        Ok(None)
     }
 
     pub(super) fn xid(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
@@ -251,40 +272,9 @@ impl Run<'_> {
                 Err(error) => return Ok(PrintStep::Damaged(unreadable(shown, &error))),
             };
             if !options.short_form {
-                self.header(shown);
-                let head = &mut self.text.head;
-                head.extend_from_slice(b"\tStart: binlog v ");
-                push_unsigned(head, description.binlog_version.into());
-                head.extend_from_slice(b", server v ");
-                head.extend_from_slice(description.server_version().as_bytes());
-                head.extend_from_slice(b" created ");
-                self.pen.time.push_short(head, shown.header.timestamp);
-                let at_startup = description.created != 0;
-                head.extend_from_slice(if at_startup { b" at startup\n" } else { b"\n" });
-                if shown.header.flags.contains(HeaderFlags::IN_USE) {
-                    head.extend_from_slice(
-                        b"# Warning: this binlog is either in use or was not closed properly.\n",
-                    );
-                }
+                self.format_description_line(shown, &description);
             }
-            let head = &mut self.text.head;
-            if is_relay_log {
-                head.extend_from_slice(
-                    b"# This Format_description_event appears in a relay log and was generated by the replica thread.\n",
-                );
-            } else {
-                let artificial = shown.header.flags.contains(HeaderFlags::ARTIFICIAL);
-                if description.created != 0 && !artificial {
-                    head.extend_from_slice(b"ROLLBACK");
-                    end_line(head);
-                }
-                if encoded && mode != Base64Output::DecodeRows {
-                    head.extend_from_slice(b"BINLOG '\n");
-                    push_base64_lines(head, shown.bytes);
-                    head.push(b'\'');
-                    end_line(head);
-                }
-            }
+            self.begin_log(shown, &description, encoded && mode != Base64Output::DecodeRows);
             self.text.flush_head();
         }
         if options.skip_gtids && encoded && !is_relay_log {
@@ -293,9 +283,49 @@ impl Run<'_> {
         Ok(PrintStep::Go)
     }
 
-    pub(super) fn other(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
+    /// The comment that names the server which wrote the log, and the time.
+    fn format_description_line(&mut self, shown: &ShownEvent<'_>, description: &FormatDescription) {
+        self.header(shown);
+        let head = &mut self.text.head;
+        head.extend_from_slice(b"\tStart: binlog v ");
+        push_unsigned(head, description.binlog_version.into());
+        head.extend_from_slice(b", server v ");
+        head.extend_from_slice(description.server_version().as_bytes());
+        head.extend_from_slice(b" created ");
+        self.pen.time.push_short(head, shown.header.timestamp);
+        let at_startup = description.created != 0;
+        head.extend_from_slice(if at_startup { b" at startup\n" } else { b"\n" });
+        if shown.header.flags.contains(HeaderFlags::IN_USE) {
+            head.extend_from_slice(b"# Warning: this binlog is either in use or was not closed properly.\n");
+        }
+    }
+
+    /// The statements that a log begins with: ROLLBACK after a start of the server, and the event itself, if it is `encoded`.
+    fn begin_log(&mut self, shown: &ShownEvent<'_>, description: &FormatDescription, encoded: bool) {
+        let head = &mut self.text.head;
+        if shown.header.flags.contains(HeaderFlags::RELAY_LOG) {
+            head.extend_from_slice(
+                b"# This Format_description_event appears in a relay log and was generated by the replica thread.\n",
+            );
+            return;
+        }
+        let artificial = shown.header.flags.contains(HeaderFlags::ARTIFICIAL);
+        if description.created != 0 && !artificial {
+            head.extend_from_slice(b"ROLLBACK");
+            end_line(head);
+        }
+        if encoded {
+            head.extend_from_slice(b"BINLOG '\n");
+            push_base64_lines(head, shown.bytes);
+            head.push(b'\'');
+            end_line(head);
+        }
+    }
+
+    /// Warns once that --database leaves the GTIDs of all transactions in.
+    fn warn_of_database(&mut self, event_type: EventType) {
         let options = self.options;
-        if shown.header.event_type == EventType::PREVIOUS_GTIDS
+        if event_type == EventType::PREVIOUS_GTIDS
             && options.selection.database.is_some()
             && !options.skip_gtids
             && !std::mem::replace(&mut self.state.warned_of_database, true)
@@ -308,6 +338,10 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
+    }
+
+    pub(super) fn other(&mut self, shown: &ShownEvent<'_>) -> Result<Option<PrintStep>, BinlogError> {
+        self.warn_of_database(shown.header.event_type);
         if shown.header.event_type == EventType::INCIDENT {
             // mysqlbinlog does not read incidents that it doesn't know.
             let incident = IncidentEvent::decode(shown.body)?.incident;
@@ -318,6 +352,7 @@ impl Run<'_> {
         if !self.emit {
             return Ok(None);
         }
+        let options = self.options;
         let event_type = shown.header.event_type;
         // Even --short-form shows a prepared transaction.
         if !options.short_form || event_type == EventType::XA_PREPARE {
@@ -329,27 +364,9 @@ impl Run<'_> {
                 if !options.short_form {
                     head.extend_from_slice(b"\tPrevious-GTIDs\n");
                 }
-                let set = PreviousGtidsEvent::decode(shown.body)?.gtid_set;
-                let text = if set.is_empty() { "[empty]".to_owned() } else { format!("{set:#}") };
-                for line in text.split('\n') {
-                    head.extend_from_slice(b"# ");
-                    head.extend_from_slice(line.as_bytes());
-                    head.push(b'\n');
-                }
+                push_previous_gtids(head, shown.body)?;
             }
-            EventType::XA_PREPARE => {
-                let event = XaPrepareEvent::decode(shown.body)?;
-                head.extend_from_slice(b"\tXA PREPARE ");
-                push_display(head, &event.xa_id);
-                head.push(b'\n');
-                head.extend_from_slice(if event.one_phase { b"XA COMMIT " } else { b"XA PREPARE " });
-                push_display(head, &event.xa_id);
-                if event.one_phase {
-                    head.extend_from_slice(b" ONE PHASE");
-                }
-                head.push(b'\n');
-                end_line(head);
-            }
+            EventType::XA_PREPARE => push_xa_prepare(head, &XaPrepareEvent::decode(shown.body)?),
             _ if options.short_form => {}
             EventType::STOP => head.extend_from_slice(b"\tStop\n"),
             EventType::ROTATE => {
@@ -386,6 +403,30 @@ impl Run<'_> {
         }
         Ok(None)
     }
+}
+
+fn push_previous_gtids(head: &mut Vec<u8>, body: &[u8]) -> Result<(), BinlogError> {
+    let set = PreviousGtidsEvent::decode(body)?.gtid_set;
+    let text = if set.is_empty() { "[empty]".to_owned() } else { format!("{set:#}") };
+    for line in text.split('\n') {
+        head.extend_from_slice(b"# ");
+        head.extend_from_slice(line.as_bytes());
+        head.push(b'\n');
+    }
+    Ok(())
+}
+
+fn push_xa_prepare(head: &mut Vec<u8>, event: &XaPrepareEvent<'_>) {
+    head.extend_from_slice(b"\tXA PREPARE ");
+    push_display(head, &event.xa_id);
+    head.push(b'\n');
+    head.extend_from_slice(if event.one_phase { b"XA COMMIT " } else { b"XA PREPARE " });
+    push_display(head, &event.xa_id);
+    if event.one_phase {
+        head.extend_from_slice(b" ONE PHASE");
+    }
+    head.push(b'\n');
+    end_line(head);
 }
 
 /// The version of the server that wrote the transaction. Without commit times (5.7 and before) it is 0; with
