@@ -50,19 +50,35 @@ pub(super) struct LineJob<'o, N> {
     pub(super) new_printer: N,
 }
 
+/// Refuses options that lines can't follow.
+fn check_options(options: &DumpSettings) -> Result<()> {
+    if options.rewrite_db.is_empty() && options.offset == 0 {
+        return Ok(());
+    }
+    let option = if options.offset > 0 { "--offset" } else { "--rewrite-db" };
+    let format = options.format.name();
+    Err(CommandFailure::Line(format!("{option} can't be used with --format={format}")))
+}
+
+/// The positions that are wanted of the log with this number among those that are named.
+fn bounds_of(options: &DumpSettings, number: usize) -> LogBounds {
+    let is_remote = options.is_remote();
+    let is_last = number == options.logs.len().saturating_sub(1);
+    LogBounds {
+        start: if number == 0 && !is_remote { options.start_position } else { POSITION_MIN },
+        stop: options.stop_position.filter(|_| is_last).unwrap_or(u64::MAX),
+        // The events show where a server's data begins.
+        sent_from: is_remote.then_some(POSITION_MIN),
+    }
+}
+
 /// Dumps the logs that were asked for; the exit code.
 pub(super) fn run<P: LinePrinter, N>(job: LineJob<'_, N>) -> Result<u8>
 where
     N: Fn(&str, LogBounds, usize) -> P + Sync,
 {
     let LineJob { options, selection, asked, tables, exits, out, offsets, new_printer } = job;
-    if !options.rewrite_db.is_empty() || options.offset > 0 {
-        let option = if options.offset > 0 { "--offset" } else { "--rewrite-db" };
-        return Err(CommandFailure::Line(format!(
-            "{option} can't be used with --format={}",
-            options.format.name()
-        )));
-    }
+    check_options(options)?;
     let (out, out_name) = out;
     let settings = LineRunSettings {
         workers: workers(options.jobs),
@@ -86,12 +102,7 @@ where
     let mut ended = false;
     let connect = if options.is_remote() { Some(remote::connect(options)?) } else { None };
     for (number, log) in options.logs.iter().enumerate() {
-        let positions = LogBounds {
-            start: if number == 0 && connect.is_none() { options.start_position } else { POSITION_MIN },
-            stop: options.stop_position.filter(|_| number == last).unwrap_or(u64::MAX),
-            // The events show where a server's data begins.
-            sent_from: connect.as_ref().map(|_| POSITION_MIN),
-        };
+        let positions = bounds_of(options, number);
         let flow = match &connect {
             Some(connect) => {
                 let inputs = RemoteInputs::open(options, connect, number, log)?;
@@ -112,14 +123,7 @@ where
         }
     }
     run.lines.finish().map_err(|error| offsets_failure(&error))?;
-    let mut notes = tables.notes(&run.lines.tables_so_far());
-    if tables.is_forward()
-        && let Some(why) = run.unseen(connect.as_ref())
-    {
-        notes.extend(tables.unseen(&why));
-    }
-    notes.iter().for_each(|note| tell_line("ERROR", note));
-    run.unread |= !notes.is_empty() || tables.has_notes();
+    run.tell_notes(tables, connect.as_ref());
     run.unread |= exits::ended(exits.as_ref());
     // What is asked for may have been handed over before.
     if goes_on {
@@ -144,6 +148,18 @@ struct DumpRun<'o, P: LinePrinter, N> {
 }
 
 impl<P: LinePrinter, N: Fn(&str, LogBounds, usize) -> P + Sync> DumpRun<'_, P, N> {
+    /// Names, once all logs were read, what isn't known of tables.
+    fn tell_notes(&mut self, tables: &TablesOfLogs, connect: Option<&ConnectOptions>) {
+        let mut notes = tables.notes(&self.lines.tables_so_far());
+        if tables.is_forward()
+            && let Some(why) = self.unseen(connect)
+        {
+            notes.extend(tables.unseen(&why));
+        }
+        notes.iter().for_each(|note| tell_line("ERROR", note));
+        self.unread |= !notes.is_empty() || tables.has_notes();
+    }
+
     /// A log that grows, and those that follow it.
     fn growing_logs(&mut self, log: &Path, positions: LogBounds) -> Result<Flow> {
         let mut next = Some(log.to_owned());
