@@ -256,14 +256,31 @@ impl IncidentCommand {
         keyring: Option<&Keyring>,
         triage: &mut Triage,
     ) -> Result<Exit> {
-        let progress = log.progress(place)?;
-        let input = progress.watch(log.open(keyring)?);
         let window = self.window();
         let workers = workers(self.jobs);
+        let RunSummary { read, unread } =
+            self.collect(log, place, keyring, || TriageCollector::new(window, workers), triage)?;
+        if let Some(cut) = read.cut {
+            warn_cut(log, cut, "; they are left out");
+        }
+        Ok(name_unread(log, &unread, "its changes may be missing here"))
+    }
+
+    /// Goes through a log on all cores, and adds to `triage` what the workers' collectors find.
+    fn collect(
+        &self,
+        log: &RecoverLog,
+        place: (usize, usize),
+        keyring: Option<&Keyring>,
+        collector: impl Fn() -> TriageCollector + Sync,
+        triage: &mut Triage,
+    ) -> Result<RunSummary> {
+        let progress = log.progress(place)?;
+        let input = progress.watch(log.open(keyring)?);
         let ran = events::run(
             input,
-            workers,
-            || Ok(TriageCollector::new(window, workers)),
+            workers(self.jobs),
+            || Ok(collector()),
             |collector, batch| Ok(collector.collect(batch)),
             |batch| {
                 triage.add(batch);
@@ -271,12 +288,9 @@ impl IncidentCommand {
             },
             &mut |bytes| progress.at(bytes),
         );
-        let RunSummary { read, unread } = ran.map_err(|error| CommandFailure::reading(log, &error))?;
+        let summary = ran.map_err(|error| CommandFailure::reading(log, &error))?;
         triage.end_log();
-        if let Some(cut) = read.cut {
-            warn_cut(log, cut, "; they are left out");
-        }
-        Ok(name_unread(log, &unread, "its changes may be missing here"))
+        Ok(summary)
     }
 
     fn write_text(

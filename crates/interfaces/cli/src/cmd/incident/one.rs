@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use binlogz_encryption::Keyring;
 use binlogz_figures::{utc, wrapped};
-use binlogz_flow::events;
 use binlogz_source::ConnectOptions;
 use binlogz_triage::{
     ChangeLines, RankedChange, SoughtTransaction, TransactionName, Triage, TriageCollector, TriageWindow,
@@ -116,21 +115,13 @@ impl IncidentCommand {
         let mut exit = Exit::Done;
         let workers = workers(self.jobs);
         for (number, log) in logs.iter().enumerate() {
-            let progress = log.progress((number + 1, logs.len()))?;
-            let input = progress.watch(log.open(keyring)?);
-            let ran = events::run(
-                input,
-                workers,
-                || Ok(TriageCollector::new(window, workers).seeking(name, number)),
-                |collector, batch| Ok(collector.collect(batch)),
-                |batch| {
-                    triage.add(batch);
-                    Ok(())
-                },
-                &mut |bytes| progress.at(bytes),
-            )
-            .map_err(|error| CommandFailure::reading(log, &error))?;
-            triage.end_log();
+            let ran = self.collect(
+                log,
+                (number + 1, logs.len()),
+                keyring,
+                || TriageCollector::new(window, workers).seeking(name, number),
+                &mut triage,
+            )?;
             exit = exit.max(name_unread(log, &ran.unread, "its changes may be missing here"));
             if triage.sought().is_some() {
                 break;
