@@ -65,34 +65,13 @@ impl Advice {
             None => {}
         }
         reasons.extend(self.beginnings_read());
-        let only_level = self.generation.only_level();
-        if let Some(level) = only_level {
-            reasons.push(format!(
-                "this server compresses at level {level}, whatever is set; MySQL 8.0.35 and later compress at the level \
-                 that is set"
-            ));
-            let library = self.generation.library();
-            let is_exact = self.sampled.is_none();
-            if let Some(program) = library.program().filter(|_| is_exact && !library.is_available()) {
-                reasons.push(format!(
-                    "sizes are those of {}, which hardly differ from the server's {library}: {program} is not installed",
-                    Library::Linked
-                ));
-            }
-        }
+        self.level_of_server(&mut reasons);
         if too_little.is_none() {
             self.higher_levels(place, verdict, &mut reasons);
             self.who_pays(place, &mut reasons);
         }
         self.who_stays(&mut reasons);
-        if self.payloads > 0 {
-            let transactions = self.figures.transactions();
-            reasons.push(format!(
-                "of {}, {} compressed already; they were measured as if they were not",
-                counted(transactions, "transactions"),
-                self.payloads
-            ));
-        }
+        reasons.extend(self.compressed_already());
         if verdict != AdviceVerdict::LeaveOff {
             reasons.push(
                 "not together with compressed connections (replica_compressed_protocol, \
@@ -105,12 +84,40 @@ impl Advice {
         Recommendation {
             verdict,
             level: has_level.then_some(level),
-            only_level: only_level.is_some(),
+            only_level: self.generation.only_level().is_some(),
             saved: has_level.then(|| (saved, self.half_width_points(place))),
             too_little,
             between,
             reasons,
         }
+    }
+
+    /// That the server compresses at one level alone, and by which library the sizes were found.
+    fn level_of_server(&self, reasons: &mut Vec<String>) {
+        let Some(level) = self.generation.only_level() else { return };
+        reasons.push(format!(
+            "this server compresses at level {level}, whatever is set; MySQL 8.0.35 and later compress at the level \
+             that is set"
+        ));
+        let library = self.generation.library();
+        let is_exact = self.sampled.is_none();
+        if let Some(program) = library.program().filter(|_| is_exact && !library.is_available()) {
+            reasons.push(format!(
+                "sizes are those of {}, which hardly differ from the server's {library}: {program} is not installed",
+                Library::Linked
+            ));
+        }
+    }
+
+    /// How many transactions of the logs are compressed already, if any are.
+    fn compressed_already(&self) -> Option<String> {
+        (self.payloads > 0).then(|| {
+            let transactions = counted(self.figures.transactions(), "transactions");
+            format!(
+                "of {transactions}, {} compressed already; they were measured as if they were not",
+                self.payloads
+            )
+        })
     }
 
     /// The kind of data that there is too little of, and by how much.
