@@ -136,13 +136,13 @@ impl Journal {
         self.line(&format!("commit {rows} {} {} {}", place.thread, place.position, place.log))
     }
 
-    /// It is.
+    /// Notes that the open batch is committed. `rows`: all rows that are done now.
     pub(crate) fn done(&mut self, rows: u64) -> Result<(), ApplyError> {
         (self.done, self.open) = (rows, None);
         self.line(&format!("done {rows}"))
     }
 
-    /// The open one is not.
+    /// Notes that the open batch was not committed.
     pub(crate) fn undone(&mut self) -> Result<(), ApplyError> {
         self.open = None;
         self.line("undone")

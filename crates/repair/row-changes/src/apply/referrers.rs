@@ -12,7 +12,7 @@ struct Referrer {
     child: String,
     quoted_child: String,
     name: String,
-    /// Each of the child's columns with the parent's column it refers to, in backticks.
+    /// Pairs of columns, in backticks: the child's, and the parent's to which it refers.
     columns: Vec<(String, String)>,
     on_delete: String,
     on_update: String,

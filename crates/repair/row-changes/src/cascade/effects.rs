@@ -57,7 +57,7 @@ impl Effects {
 pub(super) struct ConstraintKnowledge {
     /// The child was created in the logs, so each of its rows stands there.
     pub(super) is_whole: bool,
-    /// Why rows can't be found that stand in the logs.
+    /// Reasons, in words, for which rows that stand in the logs can't be found.
     pub(super) gaps: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Child<'c> {
     pub(crate) constraint: String,
 }
 
-/// All effects, read along with the log.
+/// The rows that foreign keys changed below the log, by the row that made them do so; read along with the log.
 pub(crate) struct Cascades {
     reader: RecordReader<SpoolBytes>,
     /// The kind and the content of the next effect, if it was read.
@@ -82,7 +82,7 @@ pub(crate) struct Cascades {
     layouts: Vec<CascadeLayout>,
     constraints: Vec<Constraint>,
     known: Vec<ConstraintKnowledge>,
-    /// For each constraint: how many chosen parents' rows met it, and how many children were found.
+    /// Counts by constraint: chosen rows of parents that met it, and children that were found.
     tallies: Vec<(u64, u64)>,
 }
 

@@ -41,7 +41,7 @@ pub enum FamilyError {
     AtColumn {
         /// The child.
         table: String,
-        /// Its column.
+        /// The column that has REFERENCES.
         column: String,
     },
     /// The parent's primary key isn't told.
@@ -56,7 +56,7 @@ pub enum FamilyError {
         /// The parent.
         parent: String,
     },
-    /// There is nothing to find.
+    /// No foreign key of the tables changes rows of a child.
     #[error("has no foreign key with CASCADE or SET NULL")]
     NoCascades,
 }
@@ -65,7 +65,7 @@ pub enum FamilyError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Family {
     pub(super) constraints: Vec<Constraint>,
-    /// By database and name.
+    /// The tables of the family, each by database and name.
     pub(super) tables: Vec<(String, String)>,
 }
 

@@ -127,7 +127,7 @@ struct Families<'o, R> {
     layout: Option<usize>,
     rows: ChildRows,
     effects: Effects,
-    /// By constraint.
+    /// How much is known of the effects of each constraint, in the constraints' order.
     known: Vec<ConstraintKnowledge>,
     /// Tables that the open transaction changed, and those of prepared ones.
     changed: BTreeSet<usize>,

@@ -42,7 +42,7 @@ pub(super) struct ChildRows {
 pub(super) struct CascadeRow {
     pub(super) layout: usize,
     pub(super) count: u32,
-    /// For [`read_cells`](crate::record::read_cells).
+    /// The row's cells, encoded for [`read_cells`](crate::record::read_cells).
     pub(super) cells: Vec<u8>,
 }
 

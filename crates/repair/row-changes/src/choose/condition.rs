@@ -20,10 +20,10 @@ pub struct Condition(pub(super) Expr);
 /// Why a condition can't be read, or doesn't fit a table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// It is no SQL.
+    /// A text that isn't SQL.
     #[error("--where: {0}")]
     Text(String),
-    /// It uses a fact that rows don't have.
+    /// An expression, or a name, that a row's values alone don't answer.
     #[error("--where: {0} is not known here, expected comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL")]
     Unknown(String),
     /// A table has no such column.

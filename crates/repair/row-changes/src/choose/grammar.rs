@@ -202,7 +202,7 @@ impl<'t> ConditionWords<'t> {
         }
     }
 
-    /// One character, or none.
+    /// Reads the literal after ESCAPE: one character, or an empty text for no escape character.
     fn escape(&mut self) -> Option<ValueWithSpan> {
         let literal = literal(self.peek(0)?)?;
         self.skip(1);

@@ -12,7 +12,7 @@ use super::scalar::Scalar;
 /// The keys wanted of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WantedKeys {
-    /// Nothing.
+    /// No key at all: no row of the table can be wanted.
     Nothing,
     /// Rows of any key.
     All,

@@ -87,7 +87,7 @@ pub(super) fn is_number(expr: &Expr) -> bool {
     }
 }
 
-/// Whether it is a hexadecimal literal, which is a text or a number depending on the other operand.
+/// Whether an expression is a hexadecimal literal, which is a text or a number depending on the other operand.
 pub(super) fn is_hex(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(expr) => is_hex(expr),

@@ -23,7 +23,7 @@ impl PassedTables {
         }
     }
 
-    /// All of them, in the order of their names; `None` if there may be more.
+    /// Database and name of each table that was passed, in the order of names; `None` if there may be more tables than were noted.
     pub fn all(&self) -> Option<Vec<(String, String)>> {
         let names = self.names.lock();
         (names.len() < PASSED_TABLES_MAX).then(|| names.iter().cloned().collect())

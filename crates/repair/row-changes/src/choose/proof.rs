@@ -43,7 +43,7 @@ pub enum Doubt {
     Bounds,
     /// A list of values that servers compare by rules of its own.
     List,
-    /// Two columns of ENUM or SET.
+    /// A comparison of two columns of ENUM or SET.
     Members,
     /// A number of many digits beside a text.
     Digits,
@@ -301,9 +301,9 @@ fn is_shown(text: &str, count: usize) -> bool {
 /// A letter of a text or a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Letter {
-    /// In small letters: it equals itself alone.
+    /// A letter, in small, that equals only itself.
     Exact(char),
-    /// It may equal some others, or none.
+    /// A letter that may equal others, under some collation.
     Loose,
     /// Any one.
     One,

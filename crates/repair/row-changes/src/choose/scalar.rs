@@ -52,9 +52,9 @@ pub(super) enum TextRule {
     Levels,
     /// Capitals count; the order is for the collation to say.
     Capitals,
-    /// By codes.
+    /// Texts compare by the codes of their letters, as under `_bin` collations.
     Codes,
-    /// That of a column whose collation is not known.
+    /// The rule of a column whose collation isn't known.
     Unknown,
 }
 
@@ -188,17 +188,17 @@ impl<'a> Scalar<'a> {
         time.is_some_and(|time| !Zone::of_process().shows_once(time))
     }
 
-    /// Whether it is a date, with a time or without, that clocks can show: none with a month or day of 0.
+    /// Whether the value is a date, with a time or without, that clocks can show: no month or day is 0.
     pub(super) fn is_local_time(&self) -> bool {
         matches!(self, Scalar::Clock(text) if local_time(text).is_some())
     }
 
-    /// Whether it is a text or bytes.
+    /// Whether the value is a text or bytes.
     pub(super) fn is_text(&self) -> bool {
         matches!(self, Scalar::Text { .. } | Scalar::Bytes(_))
     }
 
-    /// How it compares; `None`: unknown, as with NULL.
+    /// Compares the value with another as a server does; `None`: the answer is unknown, as with NULL.
     pub(super) fn compare(&self, other: &Scalar<'_>) -> Option<Ordering> {
         use Scalar::{Bytes, Clock, Double, Member, Moment, Null, Number, Text};
         match (self, other) {

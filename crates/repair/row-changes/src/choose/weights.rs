@@ -40,7 +40,7 @@ const LATIN: [u16; LATIN_END] = [
 
 /// The unified ideographs of the collation's Unicode version (9.0), which are in the order of their codes.
 const IDEOGRAPHS: std::ops::RangeInclusive<u32> = 0x4e00..=0x9fd5;
-/// Their weight has two parts: the first is the same for all, and above those of all other letters here.
+/// First part of the weight of every ideograph, above the weights of all other letters here. The second part tells them apart.
 const IDEOGRAPH_FIRST: u32 = 0xfb40;
 
 /// A letter's weight; equal letters have equal ones.

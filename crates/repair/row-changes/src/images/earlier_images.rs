@@ -33,10 +33,10 @@ pub(super) struct EarlierImages {
 pub(super) struct EarlierRows {
     pub(super) database: String,
     pub(super) table: String,
-    /// As its last images have them.
+    /// The columns that the table's last images had.
     pub(super) structure: Option<Structure>,
     rows: HashMap<KeyDigest, ImageSpan>,
-    /// Since when it isn't known what rows held whose images are older.
+    /// The event, in words, since which earlier images of the table count no longer; `None`: they count.
     lost_since: Option<String>,
     /// Whether there were more rows than are held.
     is_full: bool,
@@ -53,9 +53,9 @@ struct ImageSpan {
 
 /// A row's image as it was kept.
 pub(super) struct EarlierImage {
-    /// For [`read_cells`](crate::record::read_cells).
+    /// The image's cells, encoded for [`read_cells`](crate::record::read_cells).
     pub(super) cells: Vec<u8>,
-    /// Where it stands among all that were kept.
+    /// Offset of the image in the spool of all images: those that were kept later have a higher one.
     pub(super) start: u64,
     pub(super) row: RowNumber,
     pub(super) is_inserted: bool,
@@ -82,7 +82,7 @@ impl EarlierImages {
         })
     }
 
-    /// What rows of a table held isn't known any more.
+    /// Forgets the images of a table; `since` says in words why they count no longer.
     pub(super) fn lose(&mut self, table: usize, since: &str) {
         if let Some(rows) = self.tables.get_mut(table) {
             self.count -= rows.rows.len();
@@ -137,7 +137,7 @@ impl EarlierImages {
         Ok(!is_there)
     }
 
-    /// Why nothing is known of a row.
+    /// The reason, in words, for which no earlier image tells the columns of a table's row.
     pub(super) fn why_unknown(&self, table: usize) -> String {
         let rows = self.tables.get(table);
         match rows.and_then(|rows| rows.lost_since.as_ref()) {
@@ -165,7 +165,7 @@ pub(super) fn key_digest(
     Some(digests.of((table, values?)))
 }
 
-/// Why a column isn't known that no image had.
+/// The reason for which a column isn't known if nothing was lost: no image had it.
 const NO_EARLIER_IMAGE: &str = "no earlier image of the row in the given logs tells the rest";
 
 #[cfg(test)]

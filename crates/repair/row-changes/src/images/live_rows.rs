@@ -32,21 +32,21 @@ const LIVE_MEMORY: usize = 8 << 20;
 const BATCH_ROWS_MAX: usize = 200;
 /// Bytes of conditions in one statement, unless a row's key has more.
 const BATCH_SIZE_MAX: usize = 256 << 10;
-/// Why the server's row doesn't tell a column.
+/// The words for a column that the server's row of now doesn't tell.
 const NOTHING_TOLD: &str = "nor does the server's row of now, for certain";
 
-/// What a server's rows of now tell of columns that no image of them has.
+/// Columns of rows as a server has them now, for rows none of whose images has these columns.
 pub struct LiveRows {
     cells: CellSpool,
-    /// By the number of the followed row.
+    /// The spooled cells of each row, by the row's number among those that are followed.
     spans: HashMap<RowNumber, SpooledImage>,
-    /// Why a column isn't told.
+    /// The reason, in words, for which the server's rows don't tell a column.
     pub(super) why: String,
 }
 
 /// A table whose rows are asked for: as the server has it, and as the last images of its rows do.
 pub(super) struct LiveRowTable<'t> {
-    /// Its number among those that are followed.
+    /// The table's number among those that are followed.
     pub(super) number: usize,
     pub(super) written: &'t WrittenTable,
     pub(super) key: &'t [usize],
@@ -55,9 +55,9 @@ pub(super) struct LiveRowTable<'t> {
     pub(super) rows: Vec<KeyDigest>,
 }
 
-/// Why nothing of the server's rows counts.
+/// A reason for which none of the server's rows may be used.
 enum LiveTrouble {
-    /// It isn't certain that they are the rows of the logs' end.
+    /// It isn't certain, for this reason, that the server's rows are those at the end of the logs.
     Doubt(String),
     /// A temporary file.
     Io(io::Error),
@@ -223,7 +223,7 @@ fn check_engine(session: &mut Connection, table: &WrittenTable) -> Result<(), Li
     }
 }
 
-/// For each column the expression that asks for it.
+/// The SELECT expression for each column; `None`: the server isn't asked for it.
 fn expressions(table: &LiveRowTable<'_>) -> Vec<Option<String>> {
     let schema = table.written.schema.columns();
     let columns = schema.iter().zip(&table.told.columns).zip(&table.written.columns);

@@ -80,7 +80,7 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
     pairs.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty())
 }
 
-/// Of seconds since 1970, with a fraction or without.
+/// Encodes a TIMESTAMP as a row event has it, from the text of its seconds since 1970 (UTC), with a fraction or without.
 fn timestamp(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
     let (seconds, part) = text.split_once('.').unwrap_or((text, "0"));
     let microseconds: u64 =

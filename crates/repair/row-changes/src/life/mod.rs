@@ -66,7 +66,7 @@ pub struct Life<'o> {
 }
 
 impl<'o> Life<'o> {
-    /// Nothing read yet.
+    /// Begins a pass over logs that shows the life of chosen rows.
     ///
     /// # Errors
     ///
@@ -317,14 +317,14 @@ struct Writer<'o> {
     summary: Option<ChangeSummary>,
     /// The rows of the chosen tables, followed from the beginning of the logs.
     images: Option<ImageRebuilder<'o, ChangeRenderer>>,
-    /// Whether the pass ends where they are needed.
+    /// Whether the pass ends at a row that needs earlier images.
     may_look_back: bool,
     needs_images: bool,
     /// Whether the row that follows lacks columns.
     is_lacking: bool,
     /// The table of the rows that come, by database and name.
     table: (String, String),
-    /// How many changes were shown without some columns, by table.
+    /// Counts, by table, of changes that were shown without some columns.
     incomplete: BTreeMap<(String, String), u64>,
     /// Whether nothing is written yet.
     looks_ahead: bool,

@@ -112,9 +112,9 @@ struct Change<'t> {
 
 /// A value as text.
 struct ShownValue {
-    /// As SQL writes it.
+    /// The value as SQL writes it.
     text: Vec<u8>,
-    /// Whether the image in the log lacks it.
+    /// Whether the image in the log lacks the value.
     is_rebuilt: bool,
 }
 

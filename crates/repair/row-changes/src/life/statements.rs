@@ -32,7 +32,7 @@ struct StatementRecorder {
 }
 
 impl Default for StatementsAhead {
-    /// Nothing read yet.
+    /// Begins without any statement.
     fn default() -> Self {
         StatementsAhead { follower: Follower::new(StatementRecorder::default()) }
     }

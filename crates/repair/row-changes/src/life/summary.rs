@@ -19,11 +19,11 @@ const TRANSACTIONS_MAX: usize = 20;
 /// Counts changes, and says which of them are shown.
 #[derive(Debug)]
 pub(super) struct ChangeSummary {
-    /// How many changes are shown.
+    /// The number of changes that are shown; the rest is only counted.
     shown_max: u64,
     /// The changes so far, those of the open transaction included.
     all: ChangeCounts,
-    /// Those of the open transaction.
+    /// Counts of the open transaction, which may still be rolled back.
     open: ChangeCounts,
     /// The transactions so far that had changes.
     transactions: u64,
@@ -61,7 +61,7 @@ impl ChangeCounts {
 }
 
 impl ChangeSummary {
-    /// Nothing counted yet; the first `shown_max` changes will be shown.
+    /// Begins to count. The first `shown_max` changes will be shown.
     pub(super) fn new(shown_max: u64) -> Self {
         ChangeSummary {
             shown_max,
@@ -72,7 +72,7 @@ impl ChangeSummary {
         }
     }
 
-    /// One that counts from the beginning.
+    /// A summary with the same limit that has counted nothing yet, for another pass.
     pub(super) fn anew(&self) -> Self {
         ChangeSummary::new(self.shown_max)
     }
@@ -99,7 +99,7 @@ impl ChangeSummary {
         }
     }
 
-    /// How many changes are not shown.
+    /// The number of changes that are counted and not shown.
     pub(super) fn hidden(&self) -> u64 {
         self.all.total().saturating_sub(self.shown_max)
     }

@@ -54,12 +54,12 @@ pub(crate) struct LogWriter<'o> {
     events: Spool,
     /// Bytes of the transaction's events in the log.
     size: u64,
-    /// Where the open statement began in the transaction, in bytes.
+    /// Offset in the transaction, in bytes, at which the open statement began.
     statement: u64,
     group: Option<Group>,
 }
 
-/// What the GTID event of a transaction says of its origin.
+/// The origin of a transaction, as its GTID event says.
 struct TransactionOrigin {
     flags: GtidFlags,
     times: CommitTimestamps,
@@ -74,7 +74,7 @@ struct Group {
     bitmaps: Vec<u8>,
     flags: u16,
     rows: Vec<u8>,
-    /// What its UPDATEs made of rows that have no key, as hashes.
+    /// Hashes of the rows without a key as the group's UPDATEs made them.
     made: HashSet<u64>,
 }
 
@@ -188,7 +188,7 @@ impl<'o> LogWriter<'o> {
         self.commit_after(self.sequence_number, time)
     }
 
-    /// As [`LogWriter::commit`], of a transaction that needs only those up to this number to be committed before it.
+    /// Ends the transaction as [`LogWriter::commit`] does. A replica may run it once those up to the number `last_committed` are committed.
     pub(crate) fn commit_after(&mut self, last_committed: i64, time: u64) -> io::Result<()> {
         self.end_group(true)?;
         if self.size == 0 {

@@ -1,7 +1,9 @@
-//! Which changes of parents foreign keys carried on below the log: rows of children changed with them, and no log has those changes.
+//! Names the foreign keys that may have carried changes of chosen rows on to children below the log: InnoDB then changed rows, and no
+//! log has these changes.
 //!
-//! They are those of now, and those that statements in the logs took away (`lost_keys`). Nothing is followed here, so it isn't known whether there were such rows. That much is said, with the foreign key, how many rows of the
-//! parent, and where the first is. The folder `cascade` finds the rows themselves.
+//! The foreign keys are those that the tables have now, and those that statements in the logs took away (`lost_keys`). No row of a child
+//! is followed here, so whether there were such rows isn't known. A line names the key, the number of the parent's rows, and the place of the
+//! first. The folder `cascade` finds the children's rows themselves.
 
 use std::collections::BTreeMap;
 
@@ -47,15 +49,16 @@ struct CarryingKey {
     name: String,
     child: TableOfKey,
     parent: TableOfKey,
-    /// What both were called in the logs before; none, if no history tells.
+    /// Names that the child had before in the logs; empty if no history tells.
     earlier_children: Vec<TableOfKey>,
+    /// Names that the parent had before.
     earlier_parents: Vec<TableOfKey>,
-    /// None: the schema doesn't tell which columns of the parent they are.
+    /// The parent's columns that the key refers to; empty: the schema doesn't tell.
     referenced: Vec<String>,
     on_delete: ReferentialRule,
     on_update: ReferentialRule,
     is_at_column: bool,
-    /// Whether it matters for the tables chosen.
+    /// Whether the key may have changed rows of the chosen tables.
     matters: bool,
 }
 
@@ -131,7 +134,7 @@ impl CarryingKey {
 /// The foreign keys that may have changed rows of chosen tables below the log, or rows with those of chosen tables.
 #[derive(Debug, Clone)]
 pub struct CarryingKeys<'h> {
-    /// Those of all tables.
+    /// The keys of all tables.
     all: Vec<CarryingKey>,
     /// The tables that are chosen, or none for all.
     tables: Vec<(String, String)>,
@@ -358,7 +361,7 @@ pub(crate) struct KeysOfEvent {
 }
 
 impl KeysOfEvent {
-    /// Those that may have carried a row on, which is asked for or not.
+    /// The keys that may have carried the change of a row on to other tables; `is_row_chosen`: the row itself is asked for.
     pub(crate) fn of_row(&self, row: &Row<'_, '_>, is_row_chosen: bool) -> impl Iterator<Item = u32> {
         let carried = self.keys.iter().filter(move |(_, rows)| rows.have(self.operation, row, is_row_chosen));
         carried.map(|(number, _)| *number)
@@ -374,7 +377,7 @@ fn has_keys_at_columns(source: &FormatDescription) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct CarriedChanges {
     counts: BTreeMap<u32, (u64, String)>,
-    /// Those of the open transaction.
+    /// Changes of the open transaction, which counts once it is committed.
     open: BTreeMap<u32, (u64, String)>,
     /// The logs, in their order.
     logs: Vec<String>,

@@ -12,7 +12,7 @@ use crate::table::WrittenTable;
 
 /// An event with rows that foreign keys may have carried on to others.
 pub(crate) struct EventOfParent<'e> {
-    /// Of the log.
+    /// The format description of the log that the event is in.
     pub(crate) source: &'e FormatDescription,
     pub(crate) place: HistoryPlace,
     pub(crate) operation: Operation,
@@ -27,7 +27,7 @@ pub(super) enum RowsAsked {
     All,
     /// Changes of the tables that are asked for.
     Chosen,
-    /// All but those.
+    /// All changes but those of these tables.
     Others,
 }
 

@@ -28,7 +28,7 @@ pub(super) fn differs(row: &Row<'_, '_>, index: usize) -> bool {
     }
 }
 
-/// What an image has in a column; `None`: there is no image, or it lacks the column.
+/// The value of a column in an image; `None`: there is no image, or it lacks the column.
 pub(crate) fn content<'a>(image: Option<RowImage<'_, 'a>>, index: usize) -> Option<CellContent<'a>> {
     Some(image?.cell(index)?.content)
 }

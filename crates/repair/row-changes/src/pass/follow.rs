@@ -31,12 +31,12 @@ pub(crate) struct FollowedTransaction {
     pub(crate) offset: u64,
     /// The transaction's GTID, as it is written.
     pub(crate) gtid: Option<String>,
-    /// When it was committed, in microseconds since 1970; of old logs, when it began.
+    /// The time of its commit, in microseconds since 1970; in old logs, the time at which it began.
     pub(crate) time: u64,
     pub(crate) thread_id: Option<u32>,
     /// The original text of the current statement, where it was logged.
     pub(crate) statement: Option<Vec<u8>>,
-    /// How many of them were logged so far.
+    /// The number of its statements that were logged so far.
     pub(crate) statements: u64,
     /// The identifier of a transaction that is prepared, not committed, as the server spells it.
     pub(crate) prepared: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) enum TransactionEnding {
     Whole,
     /// ROLLBACK: only changes to tables without transactions are there.
     RolledBack,
-    /// It went back to a savepoint, with changes logged that are not there.
+    /// ROLLBACK TO SAVEPOINT left changes in the log that aren't in the tables.
     PartlyRolledBack,
     /// The log ends within it.
     Cut,
@@ -191,13 +191,13 @@ pub(crate) struct Follower<L> {
     order: LogOrder,
     open: Option<FollowedTransaction>,
     count: u64,
-    /// Nothing more is chosen.
+    /// Whether the chosen range is over: nothing more is chosen.
     pub(crate) is_over: bool,
     /// Whether a transaction was chosen at all.
     pub(crate) has_chosen: bool,
     /// Which of the tables that were named had rows in chosen transactions, by place.
     pub(crate) tables_met: Vec<bool>,
-    /// What foreign keys carried on below the log in chosen transactions, where that was asked for.
+    /// Changes that foreign keys carried on below the log in chosen transactions, where these were asked for.
     pub(crate) carried: CarriedChanges,
     /// Rows of tables that aren't chosen, which statements of chosen rows changed too.
     pub(crate) together: ChangesTogether,
@@ -247,7 +247,7 @@ impl<L: ChoiceListener> Follower<L> {
         self.finish()
     }
 
-    /// Nothing more comes.
+    /// Ends the pass: no more logs come.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         self.carried.end(true);

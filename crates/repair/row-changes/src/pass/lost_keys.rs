@@ -35,9 +35,9 @@ struct LostKeyRules {
     name: String,
     /// The table that it refers to, when it was made and when it was dropped.
     parents: [TableIdentity; 2],
-    /// All names that these had.
+    /// All names that the parents had in the logs.
     parent_names: Vec<(String, String)>,
-    /// None: the statement doesn't tell which columns of the parent they are.
+    /// The parent's columns that the key refers to; empty: the statement doesn't tell.
     referenced: Vec<String>,
     on_delete: ReferentialRule,
     on_update: ReferentialRule,
@@ -46,7 +46,7 @@ struct LostKeyRules {
 /// The tables of a question, and whether it is about their rows alone.
 #[derive(Clone, Copy)]
 pub(super) struct AskedRows<'t> {
-    /// None: all.
+    /// The tables whose rows are asked for; empty: all tables.
     pub(super) tables: &'t [(String, String)],
     /// Whether rows that were changed together with them don't matter.
     pub(super) is_shown_only: bool,
@@ -183,7 +183,7 @@ impl LostKey {
         &self.child
     }
 
-    /// Whether it is known which they are.
+    /// Whether it is known which keys the statement took away.
     pub(super) fn is_known(&self) -> bool {
         self.key.is_some()
     }
@@ -210,7 +210,7 @@ impl LostKeyRules {
         self.referenced.iter().map(String::as_str)
     }
 
-    /// Those of the keys that change rows; `None` for keys that aren't known.
+    /// The rules of the lost keys that change rows; `None` for keys that aren't known.
     fn of(history: &TableHistory, lost: &LostForeignKeys<'_>) -> Vec<Option<LostKeyRules>> {
         let (Some(keys), LostKeysTable::Table(database, _)) = (&lost.keys, &lost.table) else {
             return vec![None];

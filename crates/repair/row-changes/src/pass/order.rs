@@ -92,7 +92,7 @@ impl LogOrder {
         }
     }
 
-    /// It has ended.
+    /// Notes that a transaction has ended, with its GTID if it has one.
     pub(super) fn end(&mut self, gtid: Option<&Gtid>) {
         if let (Some(log), Some(gtid)) = (&mut self.log, gtid) {
             log.begun.add(*gtid);

@@ -12,25 +12,25 @@ use super::targets::{changed_tables_by_front, replaces_rows};
 use crate::choose::Operation;
 use crate::table::WrittenTable;
 
-/// Why a column isn't known that a REPLACE may have left out.
+/// The reason for which a column isn't known that a REPLACE may have left out.
 pub(crate) const UNSURE: &str = "MariaDB's REPLACE gives defaults to the columns that its images lack (binlog_row_image), and whether this was one \
      isn't known: the log doesn't have its statement (binlog_annotate_row_events)";
-/// Why a column isn't known that a REPLACE left out.
+/// The reason for which a column isn't known that a REPLACE left out.
 pub(crate) const REPLACED: &str = "MariaDB's REPLACE left the rest to defaults, which neither the logs nor a schema tell (CREATE TABLE in the logs, --schema)";
 
-/// What became of the columns that the image after an update lacks.
+/// The fate of columns that the image after an update lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OmittedColumns {
     /// The update left them alone.
     LeftAlone,
-    /// They have their defaults.
+    /// The columns have their defaults.
     Defaults,
-    /// One of both.
+    /// The columns were left alone or have their defaults: which of both isn't known.
     Unknown,
 }
 
 impl OmittedColumns {
-    /// By the statement, if it is known; `has_key`: whether the image has the table's key.
+    /// Tells the fate of the columns from the statement, if that is known; `has_key`: whether the image has the table's key.
     pub(crate) fn of(statement: Option<&str>, (database, table): (&str, &str), has_key: bool) -> Self {
         let is_it = |(own, name): &(Option<String>, String)| {
             *name == table.to_lowercase() && own.as_ref().is_none_or(|own| *own == database.to_lowercase())

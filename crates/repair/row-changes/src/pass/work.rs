@@ -118,7 +118,7 @@ pub(crate) trait Renderer {
         false
     }
 
-    /// Whether it is to be told of tables' maps.
+    /// Whether the renderer is to be told of table maps.
     fn needs_table_maps(&self) -> bool {
         false
     }
@@ -132,11 +132,11 @@ pub(crate) type FollowedTables = BTreeSet<(String, String)>;
 
 /// The origin of a row's columns where its images in the log lack some.
 pub(crate) struct RebuiltColumns<'r> {
-    /// For each column of the image before, whether it was logged as a whole.
+    /// Whether each column of the image before the change was logged as a whole.
     pub(crate) logged_before: &'r [bool],
-    /// The same of the image after.
+    /// Whether each column of the image after it was.
     pub(crate) logged_after: &'r [bool],
-    /// Why columns that are still missing aren't known.
+    /// The reason, in words, for which columns that are still missing aren't known.
     pub(crate) why: &'r str,
 }
 
@@ -146,7 +146,7 @@ pub(crate) enum RowRendering {
     Text(u8),
     /// The text stands, of a row whose images lack columns that it would need.
     Lacking(u8),
-    /// There is nothing to say.
+    /// The row needs no statement.
     Nothing,
 }
 
@@ -626,7 +626,7 @@ impl<'o, R: Renderer> Worker<'o, R> {
 enum RowChoice {
     Chosen,
     Left,
-    /// Its images lack what the condition needs; the error says so.
+    /// The row's images lack columns that the condition needs; the text names them.
     Undecided(String),
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-/// What differs between now and then.
+/// The differences between a table's columns of now and of the moment.
 #[derive(Debug, Default)]
 pub(super) struct ColumnsThen<'n> {
     /// The columns of then in their order, each with its name now and then.

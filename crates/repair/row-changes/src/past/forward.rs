@@ -42,7 +42,7 @@ pub struct Forward<'o> {
 }
 
 impl<'o> Forward<'o> {
-    /// Nothing read yet. Statements that may have changed the table without naming it are refused, or counted if they are to be
+    /// Begins a pass over logs. Statements that may have changed the table without naming it are refused, or counted if they are to be
     /// passed over: a dump doesn't tell which tables lead to others.
     pub fn new(dumped: &'o DumpedTable, moment: TableMoment, passes_statements: bool) -> Self {
         let names = (dumped.database.clone(), dumped.table.clone());
@@ -80,7 +80,7 @@ impl<'o> Forward<'o> {
         Ok((ran, self.follower.listener.now != DumpPhase::After))
     }
 
-    /// How many statements were passed over that may have changed the table.
+    /// The number of statements that were passed over and may have changed the table.
     pub fn passed_statements(&self) -> u64 {
         self.follower.listener.indirect.passed()
     }
@@ -132,10 +132,10 @@ impl<'o> Forward<'o> {
 /// Where the log is, against dump and moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DumpPhase {
-    /// In the dump.
+    /// The transaction is in the dump.
     Dumped,
     Between,
-    /// In the last transaction before the moment.
+    /// The transaction is the last one before the moment.
     AtLast,
     After,
 }
@@ -143,7 +143,7 @@ enum DumpPhase {
 /// A key's row: its state, and where its text is.
 type KeyRow = (KeyState, u64, u32);
 
-/// For each key that was changed between the dump and the moment, the row after its last change.
+/// The rows of the keys that were changed between the dump and the moment, each after its last change.
 struct LastChanges<'o> {
     dumped: &'o DumpedTable,
     moment: TableMoment,

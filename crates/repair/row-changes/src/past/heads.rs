@@ -13,7 +13,7 @@ use crate::apply::ServerLogs;
 /// Where a log of a server begins: after the magic.
 pub const LOG_BEGIN: u64 = 4;
 
-/// Why the first events of a log can't be read.
+/// A reason for which the first events of a log can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
     /// The log's bytes; the line names it.
@@ -27,12 +27,12 @@ pub enum HeadError {
 /// The facts in the first events of a log.
 #[derive(Debug, Clone)]
 pub struct LogHead {
-    /// When its server began it, in seconds since 1970: when the statement began that made the server do so. Others may have committed
+    /// The time at which its server began the log, in seconds since 1970: the statement that made it do so began then. Others may have committed
     /// after that into the log before it.
     pub created: u32,
     /// All transactions before it.
     pub previous: GtidSet,
-    /// When its first transaction was committed, in microseconds since 1970; of old logs, when it began. `None`: it has none yet.
+    /// The time at which its first transaction was committed (in old logs, began), in microseconds since 1970. `None`: it has none yet.
     pub first_commit: Option<i64>,
 }
 
@@ -114,7 +114,7 @@ impl LogHead {
     }
 }
 
-/// When the transaction that begins with this event was committed, in microseconds since 1970: on this server or, if that was later, on
+/// The time of the commit of the transaction that begins with this event, in microseconds since 1970: on this server or, if that was later, on
 /// the one that had it first.
 fn committed(first: &EventFrame<'_>) -> Result<i64, LogError> {
     let event = AnyGtidEvent::decode_frame(first)?;

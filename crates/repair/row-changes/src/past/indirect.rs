@@ -17,7 +17,7 @@ const GO_ON: &str = "--over-statements goes on as if it had not";
 pub(super) struct IsolatedTables {
     /// Databases and tables without triggers, in small letters.
     pub(super) tables: Arc<HashSet<(String, String)>>,
-    /// Those of them from which foreign keys lead to the table, and itself.
+    /// The tables from which foreign keys lead to the table, and the table itself.
     pub(super) leading: HashSet<(String, String)>,
     /// Stored functions and, where there are any, views, which may call them; in small letters. `None`: they aren't known.
     pub(super) programs: Option<Arc<HashSet<String>>>,
@@ -49,7 +49,7 @@ impl IndirectStatements {
         }
     }
 
-    /// How many were passed over that may have changed the table.
+    /// The number of statements that were passed over and may have changed the table.
     pub(super) fn passed(&self) -> u64 {
         self.passed + if self.definition.is_some() { self.harmless_count } else { 0 }
     }

@@ -42,14 +42,14 @@ const UNLIKE_THEN: &str = "was altered since the moment: its columns are those o
 /// A table on its server: its columns and its key.
 #[derive(Debug)]
 pub struct LiveTable {
-    /// What it was called at the moment.
+    /// Database and name of the table at the moment.
     pub(super) asked: (String, String),
     pub(super) database: String,
     pub(super) table: String,
     pub(super) schema: SchemaFile,
     /// The columns of a key that no two rows have in common, none of them NULL, by their places among all columns.
     pub(super) key: Vec<usize>,
-    /// All such keys.
+    /// All keys that no two rows have in common, none of their columns NULL, by the columns' places among all.
     keys: Vec<Vec<usize>>,
     /// All columns of now.
     all: Vec<KnownColumn>,
@@ -111,7 +111,7 @@ impl LiveTable {
         Ok(live.look(session)?.then_some(live))
     }
 
-    /// Whether it is there.
+    /// Looks for the table on the server; `false`: it isn't there.
     fn look(&mut self, session: &mut PastSession) -> Result<bool, PastError> {
         if OF_SERVER.contains(&&*self.database.to_lowercase()) {
             return Err(PastError::Refused(format!(
@@ -267,12 +267,12 @@ impl LiveTable {
         PastError::Refused(format!("{}: the server's CREATE TABLE can't be read", self.shown()))
     }
 
-    /// What is not as it was at the moment, though the columns are.
+    /// The words for what isn't as it was at the moment, though the columns are.
     pub fn unlike_then(&self) -> Option<&'static str> {
         self.create.starts_with(ALTERED).then_some(UNLIKE_THEN)
     }
 
-    /// Whether it is still the table that [`LiveTable::open`] saw.
+    /// Whether the server still has the table as [`LiveTable::open`] saw it.
     ///
     /// # Errors
     ///
@@ -408,7 +408,7 @@ impl LiveTable {
         self.columns.iter().map(|column| &*column.name_then)
     }
 
-    /// What it was called at the moment: its database and its name.
+    /// Database and name of the table at the moment.
     pub fn asked(&self) -> (&str, &str) {
         (&self.asked.0, &self.asked.1)
     }

@@ -12,7 +12,7 @@ use crate::pass::{FollowedTransaction, StatementAt, shortened};
 #[derive(Debug, Default)]
 pub struct LoggedStatements {
     history: TableHistory,
-    /// Before the first transaction after the moment that was told.
+    /// The place before the first transaction after the moment; `None`: no such transaction was met.
     moment: Option<HistoryPlace>,
     /// The place of each statement in words, with its GTID.
     places: HashMap<(u64, u64), String>,

@@ -57,7 +57,7 @@ pub use touched_rows::TouchedRows;
 pub use write::PastFormat;
 pub use write_log::{EmptyTables, TableColumnsNow};
 
-/// Why there is no table as it was.
+/// A reason for which a table can't be had as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum PastError {
     /// The server, or the way to it.
@@ -71,7 +71,7 @@ pub enum PastError {
     /// The table as it was can't be worked out from this table, its changes or these logs.
     #[error("{0}")]
     Refused(String),
-    /// There is no such table, or the account may not see it.
+    /// The server has no such table, or the account may not see it.
     #[error("{0}")]
     Absent(String),
     /// The table as it was can't be worked out from this dump.

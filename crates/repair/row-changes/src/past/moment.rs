@@ -2,7 +2,7 @@
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
-/// When the table is wanted.
+/// The moment, in the log, at which a table is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableMoment {
     /// After this transaction, before the next one in the log.
@@ -17,7 +17,7 @@ pub enum TableMoment {
 pub enum PastMoment {
     /// A place in the order of the log.
     InLog(TableMoment),
-    /// When the server had executed just these transactions: all of them, and no other one.
+    /// The moment at which the server had executed just these transactions: all of them, and no other one.
     Executed(GtidSet),
 }
 
@@ -31,7 +31,7 @@ impl From<TableMoment> for PastMoment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MomentPhase {
     Before,
-    /// In the last transaction before it.
+    /// The log is in the last transaction before the moment.
     AtLast,
     After,
 }
@@ -61,7 +61,7 @@ impl PastMoment {
         }
     }
 
-    /// Why logs don't have the moment whose transactions are `held`, up to their end, and whose end is in this phase; `None`: they have
+    /// The reason for which logs don't have the moment: they have the transactions `held`, and end in this phase. `None`: they have
     /// it.
     pub(super) fn unmet(&self, held: &GtidSet, now: MomentPhase) -> Option<String> {
         match self {
@@ -82,7 +82,7 @@ impl PastMoment {
         }
     }
 
-    /// Why the moment can't come after the beginning of a log before which there were these transactions; `None`: it can.
+    /// The reason for which the moment is before the beginning of a log, which follows these transactions; `None`: it isn't.
     pub(super) fn begun_too_late(&self, previous: &GtidSet) -> Option<String> {
         let PastMoment::Executed(set) = self else { return None };
         let mut others = previous.clone();

@@ -26,9 +26,9 @@ const ATTEMPTS: usize = 5;
 /// A database and a table of it.
 type TableName = (String, String);
 
-/// What a caller has to do with the work: it says which tables, and reads the logs.
+/// The caller's part of restoring tables: it says which tables, and reads the logs.
 pub trait RestoreSteps {
-    /// Why it ends.
+    /// The caller's error, which also holds those of this module.
     type Failure: From<PastError>;
 
     /// The tables, by the names that they had at the moment, as far as the statements that are known tell.
@@ -45,7 +45,7 @@ pub trait RestoreSteps {
     /// Whether the statements in the logs may tell other names.
     fn may_have_others(&self) -> bool;
 
-    /// One of these tables that `missing` is likely to mean, as a part of a message.
+    /// A part of a message that suggests the table of `there` that `missing` is likely to mean.
     fn likely(&self, missing: &str, there: Vec<String>) -> Option<String>;
 
     /// The tables are known: what is to be done with the server before the logs are read. It has to hold the session's snapshot, or make
@@ -74,15 +74,15 @@ pub struct RestoredTables {
     pub session: PastSession,
     /// The tables.
     pub tables: Vec<LiveTable>,
-    /// What was changed after the moment, of each table.
+    /// The rows that were changed after the moment, by table.
     pub touched: Vec<TouchedRows>,
-    /// What isn't certain, of each table.
+    /// The changes that aren't certain, by table.
     pub doubts: Vec<CascadeDoubts>,
-    /// How many statements were passed over that may have changed a table.
+    /// The number of statements that were passed over and may have changed a table.
     pub passed_statements: u64,
 }
 
-/// What foreign keys may have changed in a table below the log since the moment.
+/// Doubts about a table: foreign keys may have changed its rows below the log since the moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CascadeDoubts {
     /// A table that a foreign key refers to and which the account may not see.
@@ -94,7 +94,7 @@ pub struct CascadeDoubts {
 }
 
 impl CascadeDoubts {
-    /// What isn't known of the table, a line for each.
+    /// The doubts in words, a line for each.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let hidden = self.hidden_parent.as_ref().map(|parent| {
             format!(
@@ -142,7 +142,7 @@ pub fn restore<S: RestoreSteps>(
 /// How an attempt ended.
 enum RestoreAttempt {
     Done(Box<RestoredTables>),
-    /// By these statements the tables are other ones than it took them for.
+    /// These statements, which the logs have, changed the tables: another attempt follows them by these.
     Altered(Box<LoggedStatements>),
 }
 
@@ -222,7 +222,7 @@ fn look_for_statements<S: RestoreSteps>(
     }
 }
 
-/// What a pass over the logs left open, of each table.
+/// Doubts that a pass over the logs left, by table.
 struct PassDoubts {
     hidden: Vec<Option<String>>,
     statements: Vec<Option<String>>,

@@ -50,7 +50,7 @@ struct CascadingColumn {
 pub(super) struct ReferencedColumn {
     /// The name, in small letters.
     pub(super) name: String,
-    /// Its place among the parent's columns of now; `None`: the account may not see the parent.
+    /// The column's place among the parent's columns of now; `None`: the account may not see the parent.
     pub(super) place: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct ReferencedColumn {
 pub struct CascadingParent {
     /// The database and the table, as it is called now.
     pub(super) name: RouteName,
-    /// All names that it had since the moment, as far as statements are known.
+    /// All names that the parent had since the moment, as far as statements are known.
     pub(super) names: Vec<RouteName>,
     /// Whether statements changed it since the moment: its columns may have stood elsewhere.
     pub(super) is_altered: bool,
@@ -67,7 +67,7 @@ pub struct CascadingParent {
     pub(super) carries_deletes: bool,
     /// The columns whose changes are carried on.
     pub(super) columns: Vec<ReferencedColumn>,
-    /// Nothing was carried on before this place: no key was there.
+    /// The place in the logs at which the key was added: nothing was carried on before it.
     pub(super) begin: HistoryPlace,
     /// Whether the account may not see the table: then its own foreign keys are not known either.
     is_hidden: bool,
@@ -242,7 +242,7 @@ impl CascadingKey {
         Ok(Some(CascadingKey { name, child, parent, columns, on_delete, on_update }))
     }
 
-    /// Where a statement in the logs added it.
+    /// The place at which a statement in the logs added the key.
     fn begin(&self, logged: &LoggedStatements) -> HistoryPlace {
         logged.history().foreign_key_added((&self.child.0, &self.child.1), &self.name)
     }

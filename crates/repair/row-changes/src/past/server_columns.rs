@@ -28,9 +28,9 @@ const UTF8: [&str; 3] = ["utf8mb4", "utf8mb3", "ascii"];
 #[derive(Debug, Clone)]
 pub(super) struct ServerColumn {
     pub(super) name: String,
-    /// In small letters.
+    /// The type's name, in small letters: `int`.
     data_type: String,
-    /// With its parameters, as CREATE TABLE has it.
+    /// The type with its parameters, as CREATE TABLE has it: `int unsigned`.
     full_type: String,
     is_nullable: bool,
     is_visible: bool,
@@ -125,7 +125,7 @@ impl ServerColumn {
         })
     }
 
-    /// The same column under another name.
+    /// Copies the column under another name.
     pub(super) fn called(&self, name: &str) -> Self {
         ServerColumn { name: name.to_owned(), ..self.clone() }
     }
@@ -134,7 +134,7 @@ impl ServerColumn {
         self.facts.is_generated
     }
 
-    /// Whether its values are texts in a character set.
+    /// Whether the column's values are texts in a character set.
     pub(super) fn is_text(&self) -> bool {
         self.collation.is_some() && matches!(self.role(), ColumnRole::Character(_))
     }
@@ -236,12 +236,12 @@ impl ServerColumn {
     }
 }
 
-/// What the optional metadata say of a column, beside its name.
+/// The optional metadata that a table map has of a column, beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ColumnRole {
-    /// Whether it is unsigned.
+    /// A number; whether it is unsigned.
     Number(bool),
-    /// Its collation.
+    /// A text, with the number of its collation.
     Character(u64),
     Enum,
     Set,

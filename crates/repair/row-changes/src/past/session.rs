@@ -15,7 +15,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// How long transactions that are being committed may take.
 const COMMIT_TIMEOUT: Duration = Duration::from_secs(10);
 const COMMIT_PERIOD: Duration = Duration::from_millis(50);
-/// What a server's settings for all sessions must not change: whether answers have all rows (`sql_select_limit`), and whether joins of
+/// Settings of this session, which don't follow the server's global ones: answers have all rows (`sql_select_limit`), and joins of
 /// large tables are allowed.
 const OWN_SETTINGS: &str = "SESSION sql_quote_show_create = 1, SESSION wait_timeout = 31536000, SESSION sql_select_limit = 18446744073709551615, \
      SESSION sql_big_selects = 1, SESSION sql_safe_updates = 0, SESSION autocommit = 1";
@@ -40,7 +40,7 @@ pub(super) struct TableInProgress {
 }
 
 impl TableInProgress {
-    /// Where it is until it is whole.
+    /// The name, in backticks, under which the table stands until it is whole.
     pub(super) fn place(&self) -> String {
         format!("{}.{}", quoted(&self.database), quoted(&self.unfinished))
     }

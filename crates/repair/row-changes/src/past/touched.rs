@@ -58,9 +58,9 @@ struct TouchedTable<'o> {
     parents: Vec<CascadingParent>,
 }
 
-/// What the logs told.
+/// The result of a pass over the logs.
 pub enum TouchedOutcome {
-    /// Of each table the keys, in their order; and the statements that were met.
+    /// The changed rows by table, in the order of their keys; and the statements that were met.
     Rows(Vec<TouchedRows>, Box<LoggedStatements>),
     /// Statements changed tables after the moment in a way that wasn't known before the logs were read: tables are to be followed by these
     /// statements, and the logs to be read again.
@@ -68,7 +68,7 @@ pub enum TouchedOutcome {
 }
 
 impl<'o> TouchedKeys<'o> {
-    /// Nothing read yet. Statements that may have changed a table without naming it by the ways that the server has are refused, or
+    /// Begins a pass over logs. Statements that may have changed a table without naming it by the ways that the server has are refused, or
     /// counted, if they are to be passed over.
     pub fn new(
         tables: &'o [LiveTable],
@@ -173,18 +173,18 @@ impl<'o> TouchedKeys<'o> {
         Ok(ran)
     }
 
-    /// Of each table the first change of another one that foreign keys may have carried on to it without a trace in the log: servers
+    /// By table: the first change of another one that foreign keys may have carried on to it without a trace in the log. Servers
     /// before 9.6, and later ones with `innodb_native_foreign_keys`, do that below it.
     pub fn unlogged_cascades(&self) -> Vec<Option<String>> {
         self.follower.listener.tables.iter().map(|table| table.cascaded.clone()).collect()
     }
 
-    /// Of each table a statement after the moment because of which it isn't known what foreign keys carried on to it then.
+    /// By table: a statement after the moment that leaves open which changes foreign keys carried on to it.
     pub fn doubtful_keys(&self) -> Vec<Option<String>> {
         self.follower.listener.tables.iter().map(|table| table.doubt.clone()).collect()
     }
 
-    /// Of each table one from which foreign keys carry changes on to it and which the account may not see.
+    /// By table: a parent from which foreign keys carry changes on to it, and which the account may not see.
     pub fn hidden_parents(&self) -> Vec<Option<String>> {
         let hidden = |table: &TouchedTable<'_>| {
             table.parents.iter().find(|parent| parent.is_hidden()).map(ToString::to_string)
@@ -192,12 +192,12 @@ impl<'o> TouchedKeys<'o> {
         self.tables.iter().map(hidden).collect()
     }
 
-    /// How many statements were passed over that may have changed a table.
+    /// The number of statements that were passed over and may have changed a table.
     pub fn passed_statements(&self) -> u64 {
         self.follower.listener.tables.iter().map(|table| table.indirect.passed()).max().unwrap_or(0)
     }
 
-    /// All keys, if the logs hold all these transactions, which the tables may have in them.
+    /// Ends the pass. The logs must hold all transactions of `needed`, which the tables may have in them.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl<'o> TouchedKeys<'o> {
     }
 }
 
-/// For each key of each table that was changed after the moment, the row before its first change.
+/// The rows that were changed after the moment, by table and key, each as it was before its first change.
 struct FirstTouches {
     moment: PastMoment,
     now: MomentPhase,
@@ -256,25 +256,25 @@ struct FirstTouches {
     tables: Vec<TableTouches>,
     /// The statements of these logs.
     logged: LoggedStatements,
-    /// Those by which tables are followed, from an earlier pass.
+    /// The statements of an earlier pass, by which the tables are followed.
     followed: Option<Arc<LoggedStatements>>,
     /// Whether statements changed a table that isn't followed: rows mean nothing any more.
     is_altered: bool,
     digests: Digests,
     /// Transactions that are prepared, by their identifiers; which tables they changed before the moment.
     prepared: HashMap<String, Vec<bool>>,
-    /// Why these logs have no such moment, whatever is in them.
+    /// The reason for which these logs can't have the moment, whatever is in them.
     no_moment: Option<String>,
     refused: Option<String>,
 }
 
-/// What happened to one table.
+/// The changes of one table after the moment.
 struct TableTouches {
-    /// Its database and its name at the moment, for messages.
+    /// Database and name at the moment, for messages.
     shown: String,
-    /// All names that it had.
+    /// All names that the table had since the moment.
     names: Vec<(String, String)>,
-    /// All names that the tables had from which foreign keys carry changes on to it.
+    /// All names that its parents had: foreign keys carry their changes on to the table.
     of_parents: Vec<(String, String)>,
     /// Keys, by their digests.
     seen: HashSet<u128>,
@@ -535,9 +535,9 @@ impl ChoiceListener for FirstTouches {
 
 /// The columns of a table that matter, by their places in its rows.
 struct PlacesInRow<'o> {
-    /// Of the key.
+    /// Places of the key's columns in the row; `None`: dropped by then.
     key: Vec<Option<usize>>,
-    /// Of all columns of the moment that have values of their own, in their order; `None`: dropped by then.
+    /// Places of the columns of the moment that have values of their own, in their order; `None`: dropped by then.
     stored: Vec<Option<usize>>,
     names: Vec<&'o str>,
 }
@@ -585,7 +585,7 @@ impl<'o> ParentWay<'o> {
         table.parents.iter().map(|parent| ParentWay { parent, way: way(parent) }).collect()
     }
 
-    /// Whether it is a change of the parent that foreign keys carry on: a deleted row, or another value of a column that they refer to.
+    /// Whether foreign keys carry a change of the parent on: it deleted a row, or gave a column to which they refer another value.
     fn carries_on(&self, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) -> bool {
         let name = (&*table.schema.database, &*table.schema.table);
         let is_named = |own: &(String, String)| (own.0.as_bytes(), own.1.as_bytes()) == name;

@@ -13,9 +13,9 @@ pub struct TouchedRows {
     pub(super) keys: SqlValues,
     /// The rows as they were.
     pub(super) rows: SqlValues,
-    /// How many keys.
+    /// The number of keys whose rows were changed after the moment.
     pub key_count: u64,
-    /// How many of them had a row at the moment.
+    /// The number of these keys that had a row at the moment.
     pub row_count: u64,
 }
 

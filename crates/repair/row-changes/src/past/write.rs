@@ -38,16 +38,16 @@ enum Shape {
 #[derive(Debug, Clone)]
 pub(super) struct LiveColumn {
     pub(super) name: String,
-    /// Its name at the moment, by which it is written.
+    /// The column's name at the moment, by which it is written.
     pub(super) name_then: String,
-    /// In small letters.
+    /// The type's name, in small letters.
     pub(super) data_type: String,
     /// Character set of a text column.
     pub(super) charset: Option<String>,
 }
 
 impl LiveColumn {
-    /// One whose values are spelled already.
+    /// A column whose values are spelled as SQL already.
     pub(super) fn named(name: &str) -> Self {
         LiveColumn {
             name: name.to_owned(),

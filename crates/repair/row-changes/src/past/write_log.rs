@@ -136,7 +136,7 @@ impl PastSession {
 
 /// Makes images of a table's rows.
 struct RowEncoder {
-    /// For messages.
+    /// Database and name of the table, for messages.
     table: String,
     columns: Vec<EncodedColumn>,
     schema: TableSchema,
@@ -146,7 +146,7 @@ struct RowEncoder {
 
 /// A column of the moment.
 struct EncodedColumn {
-    /// Its name now.
+    /// The column's name now.
     name: String,
     is_generated: bool,
     is_text: bool,
@@ -366,9 +366,9 @@ fn timestamp(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
 struct RowEvents<'w, 'o> {
     writer: &'w mut LogWriter<'o>,
     encoder: &'w RowEncoder,
-    /// Of the table among all.
+    /// The table's number among all that are written.
     number: usize,
-    /// In microseconds since 1970.
+    /// The time of the transactions, in microseconds since 1970.
     time: u64,
     /// Bytes of rows in the open transaction.
     size: usize,

@@ -38,7 +38,7 @@ use super::fields::{RecordFields, broken, or_none};
 use super::frame::put;
 use crate::table::Structure;
 
-/// What a worker tells of an event, or of a row.
+/// A record that a worker writes of an event or of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BatchRecord<'b> {
     /// The first event of a transaction.
@@ -55,7 +55,7 @@ pub(crate) enum BatchRecord<'b> {
     End,
     /// The table map of the rows after it.
     TableMap(&'b [u8]),
-    /// All transactions before the log.
+    /// The transactions before the log, as its event of previous GTIDs has them.
     PreviousGtids(&'b [u8]),
     /// The next log.
     Rotate(&'b [u8]),
@@ -118,15 +118,15 @@ pub(crate) struct EventAt<'b> {
 /// A chosen row, and the text or bytes made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowAt<'b> {
-    /// Where its event begins, or the payload that holds it.
+    /// Offset in the log, in bytes, of the row's event or of the payload that holds it.
     pub(crate) offset: u64,
-    /// Which event of the payload it is.
+    /// The event's index in the payload; `None`: it is in none.
     pub(crate) inside: Option<u64>,
-    /// Which row of the event it is.
+    /// The row's index in its event.
     pub(crate) row: u64,
-    /// Of a deleted row that is the last of its event: where the next event begins, or which of the payload that is.
+    /// If the row was deleted and is the last of its event: offset of the next event, or its index in the payload.
     pub(crate) next_event: Option<u64>,
-    /// When the statement began.
+    /// The time at which the statement began, in seconds since 1970.
     pub(crate) timestamp: u32,
     pub(crate) flags: RowFlags,
     /// The renderer's text.
@@ -151,17 +151,17 @@ impl RowFlags {
     pub(crate) const NO_FOREIGN_KEYS: u8 = 1;
     /// The session must not be strict.
     pub(crate) const LENIENT: u8 = 2;
-    /// There is no statement: the text says why.
+    /// The row has no statement; its text says why.
     pub(crate) const MISSING: u8 = 4;
     /// The SQL layer kept the foreign keys, as since 9.6: rows that they changed are in the log themselves.
     pub(crate) const SQL_FOREIGN_KEYS: u8 = 8;
     /// The row's event is the last of its statement.
     pub(crate) const ENDS_STATEMENT: u8 = 16;
-    /// It was an UPDATE.
+    /// The row was changed by an UPDATE.
     pub(crate) const UPDATE: u8 = 32;
     /// Statements that changed its table later are taken into account.
     pub(crate) const SETTLED: u8 = 64;
-    /// Nothing is in the log between it and the kept row before it, which the same statement deleted.
+    /// The row stands directly after the kept row before it, which the same statement deleted.
     pub(crate) const FOLLOWS_DELETED: u8 = 128;
 
     pub(crate) fn has(self, flag: u8) -> bool {

@@ -82,7 +82,7 @@ pub(crate) struct CellSpool {
     bytes: Vec<u8>,
 }
 
-/// Where an image is.
+/// The place of an image in a spool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpooledImage {
     /// Images that were kept later begin later.
@@ -91,12 +91,12 @@ pub(crate) struct SpooledImage {
 }
 
 impl CellSpool {
-    /// What exceeds this memory goes to a temporary file.
+    /// Makes an empty spool. Images that exceed this memory, in bytes, go to a temporary file.
     pub(crate) fn new(memory: usize) -> Self {
         CellSpool { images: Spool::new(&SpoolMemory::new(memory), Vec::new()), bytes: Vec::new() }
     }
 
-    /// Where the next image will begin.
+    /// Offset at which the next image will begin.
     pub(crate) fn end(&self) -> u64 {
         self.images.size()
     }

@@ -77,12 +77,12 @@ impl<'b> RecordFields<'b> {
         Ok(field)
     }
 
-    /// All that is left.
+    /// The bytes that were not read yet.
     pub(crate) fn rest(self) -> &'b [u8] {
         self.0
     }
 
-    /// Nothing may be left.
+    /// Ends reading; bytes that are left are an error.
     pub(crate) fn finish(self) -> io::Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(broken()) }
     }

@@ -55,7 +55,7 @@ impl<'b> LoggedImages<'b> {
         Ok(())
     }
 
-    /// Of an UPDATE of a table whose key isn't known: the images before and after; the latter is `None` if it lacks columns that the one
+    /// The images of an UPDATE of a table whose key isn't known, before and after; the latter is `None` if it lacks columns that the one
     /// before has.
     pub(crate) fn without_key(&self) -> Option<(&'b [u8], Option<&'b [u8]>)> {
         let (before, after) =

@@ -34,11 +34,11 @@ pub(crate) enum ScriptRecord<'b> {
 pub(crate) struct ScriptRow<'b> {
     /// The number of its table.
     pub(crate) table: u32,
-    /// How many statements had changed its table; `u32::MAX`: they don't matter.
+    /// The number of statements that had changed its table before; `u32::MAX`: they don't matter.
     pub(crate) epoch: u32,
     /// The number of its table map.
     pub(crate) map: u32,
-    /// Which change it is, in a table without a key.
+    /// The number of the change, in a table without a key.
     pub(crate) change: u32,
     pub(crate) flags: RowFlags,
     /// The renderer's text.

@@ -23,14 +23,14 @@ use binlogz_binlog::put::PutFields;
 
 use super::fields::{RecordFields, broken, put_sized};
 
-/// What is known of a key's row.
+/// The knowledge of a key's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyState {
-    /// There is none of this key.
+    /// No row has this key.
     Absent = 0,
-    /// This is it.
+    /// The row is there, and its values follow.
     There = 1,
-    /// There is one, and the text says why it can't be told.
+    /// A row has this key, and its values aren't known; the text says why.
     Unknown = 2,
     /// Not even the key can be told.
     NoKey = 3,
@@ -66,12 +66,12 @@ pub(crate) fn put_no_key(out: &mut Vec<u8>, why: &str) {
     KeyRecord { state: KeyState::NoKey, key: b"", text: why.as_bytes() }.encode(out);
 }
 
-/// What a row change says of one of several tables.
+/// The part of a row change that concerns one of several tables.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum TouchOfTable<'b> {
-    /// Of its own row: which table, and the records of keys.
+    /// A change of a row of the table: the table's number, and the records of keys.
     Own(usize, &'b [u8]),
-    /// Of a row of a parent: which table, and the change in words.
+    /// A change of a parent's row that may have been carried on to the table: the table's number, and the change in words.
     Parent(usize, &'b [u8]),
 }
 

@@ -63,7 +63,7 @@ pub struct ApplyOptions<'o> {
 pub struct AppliedChanges {
     /// The chosen part of the logs.
     pub summary: ScriptSummary,
-    /// By table.
+    /// Counts of changes, by table.
     pub tables: BTreeMap<String, TableSummary>,
     /// Rows that earlier runs with this journal have done.
     pub done_before: u64,
@@ -71,7 +71,7 @@ pub struct AppliedChanges {
     pub batches: u64,
     /// GTIDs of the transactions, as far as the server gave some and its log may be read.
     pub gtids: Vec<String>,
-    /// Where its transactions are in the server's binary log: log, offset, session.
+    /// Place of its transactions in the server's binary log: log, offset in bytes, session.
     pub place: Option<(String, u64, u32)>,
 }
 
@@ -92,7 +92,7 @@ pub struct TableSummary {
 
 /// The server refuses a row: another one has its key, a foreign key does.
 const CONFLICTS: [u16; 5] = [1062, 1451, 1452, 1216, 1217];
-/// Of a lock that isn't given, by which the server may have rolled the transaction back.
+/// Error numbers for a lock that isn't given: the server may have rolled the transaction back.
 const ENDING: [u16; 2] = [1205, 1213];
 /// A statement whose rows aren't all changed is divided into so many.
 const PARTS: usize = 4;
@@ -260,7 +260,7 @@ struct ApplySink<'o> {
 enum ApplyOutcome {
     Done,
     Overwritten,
-    /// Why not.
+    /// The rows aren't as the changes expect; the text says which.
     Conflict(String),
 }
 
@@ -450,7 +450,7 @@ impl ApplySink<'_> {
         }
     }
 
-    /// Why foreign keys would change rows that nobody chose, if they would.
+    /// The reason for which foreign keys would change rows that nobody chose; `None`: they wouldn't.
     fn foreign_keys_would(
         &mut self,
         change: &ScriptChange<'_>,

@@ -29,7 +29,7 @@ const NOTE: &str = "-- a DELETE ends the script if rows refer to its row by a fo
 #[derive(Debug, Default)]
 pub(super) struct WaitingDeletes {
     table: usize,
-    /// With its separators.
+    /// The conditions of the deletes, with their separators.
     conditions: Vec<u8>,
     rows: usize,
     statements: Vec<u8>,

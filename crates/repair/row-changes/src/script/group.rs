@@ -39,7 +39,7 @@ pub(super) struct RowGroup {
 }
 
 impl RowGroup {
-    /// For messages that are smaller than this.
+    /// Makes an empty group, for messages smaller than this, in bytes.
     pub(super) fn within(message_size_max: usize) -> Self {
         // The last row comes to one byte less.
         let size_max = SIZE_MAX.min(message_size_max.saturating_sub(OTHER_SIZE) / 2);
@@ -71,7 +71,7 @@ impl RowGroup {
 #[derive(Debug, Default)]
 pub(super) struct GroupStatements {
     pub(super) text: Vec<u8>,
-    /// How many rows each statement is for.
+    /// The number of rows of each statement.
     pub(super) counts: Vec<usize>,
 }
 

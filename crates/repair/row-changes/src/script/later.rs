@@ -82,7 +82,7 @@ impl LaterChanges {
         self.named.push(LaterChange { number, place, table: table.to_owned(), rows: 1 });
     }
 
-    /// How many there are, those counted of which it isn't known.
+    /// The number of later changes, with those of which it isn't known whether they are later.
     pub(super) fn count(&self) -> u64 {
         self.named.iter().map(|named| named.rows).sum::<u64>() + self.more + self.unknown
     }

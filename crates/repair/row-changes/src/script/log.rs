@@ -51,7 +51,7 @@ struct LogSink<'c> {
     deleted: Option<DeletedRow>,
     report: ScriptReport<'c>,
     time: u64,
-    /// How many rows were named that a REPLACE may have replaced.
+    /// The number of rows that were named because a REPLACE may have replaced them.
     replaced_checked: u64,
 }
 

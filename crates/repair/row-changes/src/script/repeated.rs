@@ -63,7 +63,7 @@ pub(super) struct ChangeNumber(pub(super) u32);
 impl ChangeNumber {
     /// A row of a table with a key.
     pub(super) const KEYED: ChangeNumber = ChangeNumber(u32::MAX);
-    /// One of more rows than are held.
+    /// The number of every change beyond those that are held.
     const BEYOND: ChangeNumber = ChangeNumber(u32::MAX - 1);
 }
 
@@ -73,7 +73,7 @@ pub(super) struct RepeatedChanges {
     chosen: HashMap<u128, ChangeNumber>,
     /// Where the last of them is.
     found: HashMap<ChangeNumber, String>,
-    /// Why not all later changes are known.
+    /// The reason for which not all later changes are known.
     unknown: Option<String>,
 }
 
@@ -102,12 +102,12 @@ impl RepeatedChanges {
         }
     }
 
-    /// Some later changes can't be read.
+    /// Notes that some later changes can't be read, and why.
     pub(super) fn unknown(&mut self, why: &str) {
         self.unknown.get_or_insert_with(|| why.to_owned());
     }
 
-    /// Why it isn't known whether a change was made already, if it isn't.
+    /// The reason for which it isn't known whether a change was made already; `None`: it is known.
     pub(super) fn why(&self, change: ChangeNumber) -> Option<String> {
         if change == ChangeNumber::KEYED {
             return None;

@@ -23,10 +23,10 @@ pub(super) struct WrittenRow<'c> {
     pub(super) content: &'c [u8],
 }
 
-/// Why nothing of a transaction is written.
+/// The reason for which nothing of a transaction is written.
 pub(super) struct Skip {
     pub(super) why: String,
-    /// Whether its rows are as they should be without it.
+    /// Whether the rows are as they should be without the transaction.
     pub(super) needs_nothing: bool,
 }
 
@@ -97,7 +97,7 @@ struct Replay<'c, S> {
     across_ddl: bool,
     verb: &'static str,
     summary: ScriptSummary,
-    /// Why the current transaction is left out.
+    /// The reason for which the current transaction is left out; `None`: it isn't.
     skipped: Option<SkipReason>,
     is_open: bool,
     /// Whether the current transaction has a row.

@@ -65,7 +65,7 @@ const CHECKS_MAX: u64 = 16;
 const COMMENT: &[u8] = b"-- ";
 /// The variables that are set back.
 const SAVED: [&str; 3] = ["time_zone", "sql_mode", "foreign_key_checks"];
-/// One more where the server makes queries.
+/// The variable that is saved too where the script has the server make queries.
 const LONG_TEXTS: &str = "group_concat_max_len";
 
 impl Writer<'_> {

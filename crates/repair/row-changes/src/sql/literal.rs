@@ -234,7 +234,7 @@ fn push_set(out: &mut Vec<u8>, cell: &Cell<'_>, bits: u64) {
     }
 }
 
-/// With an exponent it is a double for the server, which reads the shortest text back as the same one.
+/// Writes a DOUBLE with an exponent. Only so it is a double for the server, which reads the shortest text back as the same number.
 fn push_double(out: &mut Vec<u8>, number: f64) {
     push(out, format_args!("{number:e}"));
 }
@@ -263,9 +263,9 @@ const LARGE_SIZE: usize = 1 << 20;
 /// A literal for people that is too large to be built in memory.
 #[derive(Debug)]
 pub(crate) enum LargeLiteral<'a> {
-    /// As [`push_shown`] writes it.
+    /// A text, written by [`push_shown`].
     Text(&'a [u8]),
-    /// As [`push_hex`] writes it.
+    /// Bytes, written by [`push_hex`].
     Hex(&'a [u8]),
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod literal;
 pub(crate) mod statement;
 pub(crate) mod text;
 
-/// Why a value can't be written.
+/// The reason, in words, for which a value can't be written as SQL.
 pub(crate) type Unwritable = String;
 
 /// The first lines of a script, after its title. The mysql client splits statements by its own character set, which only the

@@ -49,7 +49,7 @@ pub(crate) fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'\'');
 }
 
-/// What stands before the digits of a hexadecimal literal; a quote ends it.
+/// The beginning of a hexadecimal literal, before its digits; a quote ends it.
 pub(crate) const HEX_BEGIN: &[u8] = b"X'";
 
 pub(crate) fn push_hex_digits(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -7,14 +7,14 @@ use super::TableColumn;
 /// Names of a value's members, from a schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum MemberNames<'c> {
-    /// Of an ENUM.
+    /// The member of an ENUM.
     One(&'c str),
-    /// Of a SET, in the order of its definition.
+    /// The members of a SET, in the order of its definition.
     Several(Vec<&'c str>),
 }
 
 impl MemberNames<'_> {
-    /// As the server shows the value.
+    /// The value as the server shows it: names of a SET with commas between them.
     pub(crate) fn text(&self) -> String {
         match self {
             MemberNames::One(name) => (*name).to_owned(),
@@ -24,7 +24,7 @@ impl MemberNames<'_> {
 }
 
 impl TableColumn {
-    /// What a schema calls the members of a value. `None`: the log has their names, or one of them has none.
+    /// The names that a schema gives the members of a value. `None`: the log has their names, or one of them has none.
     pub(crate) fn member_names(&self, cell: &Cell<'_>) -> Option<MemberNames<'_>> {
         if cell.column.members.is_some() || self.members.is_empty() {
             return None;

@@ -23,7 +23,7 @@ pub use server_schema::{ServerSchemaError, ServerTables, is_server, sees_all_tab
 /// A table whose rows are written.
 #[derive(Debug)]
 pub(crate) struct WrittenTable {
-    /// As its map describes it.
+    /// The table as its table map describes it.
     pub(crate) schema: Arc<TableSchema>,
     /// `` `database`.`table` ``.
     pub(crate) name: Vec<u8>,
@@ -34,7 +34,7 @@ pub(crate) struct WrittenTable {
     pub(crate) in_keys: BTreeSet<usize>,
     /// Whether each column's name is known.
     pub(crate) has_names: bool,
-    /// Why no row of it can be written.
+    /// The reason for which no row of the table can be written; `None`: rows can be written.
     pub(crate) unfit: Option<String>,
     /// Whether its columns are those of the time of its rows, whatever statements changed them later.
     pub(crate) is_settled: bool,
@@ -48,7 +48,7 @@ pub(crate) struct TableColumn {
     pub(crate) index: usize,
     pub(crate) name: Option<Vec<u8>>,
     pub(crate) is_generated: bool,
-    /// Whether it is unsigned, as the schema file says.
+    /// Whether the column is unsigned, as the schema file says; `None`: it doesn't say.
     pub(crate) unsigned: Option<bool>,
     /// The column's type in capitals, as the schema file says.
     pub(crate) type_name: Option<String>,
@@ -227,7 +227,7 @@ pub(crate) struct Structure {
     pub(crate) is_settled: bool,
 }
 
-/// What a structure says of itself, as bits.
+/// Bits of [`Structure`]'s flags.
 const NAMED: u8 = 1;
 const SETTLED: u8 = 2;
 
@@ -244,7 +244,7 @@ impl Structure {
         Structure { kinds: kinds.finish(), names: are_named.then(|| names.finish()), is_settled: false }
     }
 
-    /// The same, which later statements leave as it is or don't.
+    /// Sets whether later statements leave the structure as it is.
     pub(crate) fn settled(self, is_settled: bool) -> Self {
         Structure { is_settled, ..self }
     }

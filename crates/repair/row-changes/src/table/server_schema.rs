@@ -9,23 +9,23 @@ use binlogz_source::{ConnectOptions, Connection};
 /// Which tables of a server are meant, each by database and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerTables<'t> {
-    /// All that the account may see, without the server's own.
+    /// All tables that the account may see, without the server's own.
     All,
     /// These; each has to be there.
     Named(&'t [(String, String)]),
     /// The named tables that are there and that the account may see.
     Among(&'t [(String, String)]),
-    /// Both sides of foreign keys that change rows.
+    /// The tables on both sides of foreign keys that change rows.
     Families,
 }
 
-/// Why a server's tables can't be described.
+/// A reason for which a server's tables can't be described.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerSchemaError {
-    /// It can't be reached, or refuses.
+    /// The server can't be reached, or refuses.
     #[error(transparent)]
     Source(#[from] binlogz_source::Error),
-    /// It has none of these tables.
+    /// The server has none of these tables.
     #[error("{server}: has no {what} that this account may see")]
     NoTables {
         /// Host and port, or the socket.
