@@ -277,7 +277,7 @@ impl LiveTable {
     /// # Errors
     ///
     /// A server that can't be asked.
-    pub fn is_unchanged(&self, session: &mut PastSession) -> Result<bool, PastError> {
+    pub(crate) fn is_unchanged(&self, session: &mut PastSession) -> Result<bool, PastError> {
         let now = format!("USE {};\n{};\n", quoted(&self.database), self.create_now(session)?);
         let now = SchemaFile::parse(&now).map_err(|_| self.misread())?;
         let names = (self.database.as_bytes(), self.table.as_bytes());
@@ -446,7 +446,7 @@ impl LiveTable {
     /// # Errors
     ///
     /// The server refuses it.
-    pub fn make_temporary(&self, session: &mut PastSession) -> Result<(), PastError> {
+    pub(crate) fn make_temporary(&self, session: &mut PastSession) -> Result<(), PastError> {
         // A DELETE of more than one table wants one.
         session.run(&format!("USE {}", quoted(&self.database)))?;
         let key: Vec<_> = self.key_columns().map(|column| quoted(&column.name)).collect();

@@ -212,7 +212,7 @@ impl TableRoutes {
     }
 
     /// The tables from which foreign keys carry changes on to one of these, as they are called now, if the account may see them.
-    pub fn visible_parents(&self, tables: &[(String, String)]) -> Vec<(String, String)> {
+    pub(crate) fn visible_parents(&self, tables: &[(String, String)]) -> Vec<(String, String)> {
         let parents = tables.iter().flat_map(|table| self.cascading_parents(table, None));
         let visible = parents.filter(|parent| !parent.is_hidden).map(|parent| parent.name);
         let mut visible: Vec<_> = visible.filter(|parent| !tables.contains(parent)).collect();

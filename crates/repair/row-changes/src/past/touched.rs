@@ -113,7 +113,7 @@ impl<'o> TouchedKeys<'o> {
     }
 
     /// Looks at statements alone, since one of the tables isn't there now.
-    pub fn of_statements(moment: impl Into<PastMoment>) -> Self {
+    pub(crate) fn of_statements(moment: impl Into<PastMoment>) -> Self {
         let mut keys = TouchedKeys {
             selection: RowSelection::default(),
             tables: Vec::new(),
@@ -180,12 +180,12 @@ impl<'o> TouchedKeys<'o> {
     }
 
     /// By table: a statement after the moment that leaves open which changes foreign keys carried on to it.
-    pub fn doubtful_keys(&self) -> Vec<Option<String>> {
+    pub(crate) fn doubtful_keys(&self) -> Vec<Option<String>> {
         self.follower.listener.tables.iter().map(|table| table.doubt.clone()).collect()
     }
 
     /// By table: a parent from which foreign keys carry changes on to it, and which the account may not see.
-    pub fn hidden_parents(&self) -> Vec<Option<String>> {
+    pub(crate) fn hidden_parents(&self) -> Vec<Option<String>> {
         let hidden = |table: &TouchedTable<'_>| {
             table.parents.iter().find(|parent| parent.is_hidden()).map(ToString::to_string)
         };
