@@ -16,6 +16,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::{Input, LogFacts};
 use parking_lot::Mutex;
 
+use crate::directory::{LogDirectory, NeededDirectory};
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
 use crate::part::{BlockRun, LogParts, ObjectContents, PickedLog};
@@ -228,6 +229,19 @@ impl ArchivedLog {
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> io::Result<Option<PickedLog>> {
         PickedLog::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)
+    }
+
+    /// Its transactions, as far as its archive tells them; `None`: it has to be read ([`LogDirectory::choose`]).
+    ///
+    /// # Errors
+    ///
+    /// Objects that are missing or damaged.
+    pub fn directory(
+        &self,
+        needed: NeededDirectory,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
+    ) -> io::Result<Option<LogDirectory>> {
+        LogDirectory::choose(&self.entry, self.objects()?, needed, is_wanted).map_err(io::Error::other)
     }
 
     /// The log without the parts that the caller doesn't need.

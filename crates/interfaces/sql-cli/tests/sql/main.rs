@@ -7,6 +7,7 @@ mod arithmetic;
 mod as_of;
 mod common;
 mod depth;
+mod directory;
 mod docs;
 mod endings;
 mod export;

@@ -28,17 +28,33 @@ const COUNTS: [&str; 11] = [
     "SELECT operation, count(DISTINCT schema) FROM changes GROUP BY 1 ORDER BY 1",
 ];
 
-/// Statements that need rows.
-const ROWS: [&str; 5] = [
+/// Statements that need counts by transaction.
+const BY_TRANSACTION: [&str; 8] = [
     "SELECT count(*) FROM changes WHERE committed_at > TIMESTAMP '2000-01-01 00:00:00'",
     "SELECT count(gtid) FROM changes",
+    "SELECT date_trunc('minute', committed_at) AS minute, count(*) FROM changes GROUP BY 1 ORDER BY 1",
+    "SELECT gtid, \"table\", operation, count(*) FROM changes GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+    "SELECT log, applied_at, count(*), count(applied_at) FROM changes WHERE schema = 'employees' AND committed_at < TIMESTAMP \
+     '2026-11-21 04:37:44' GROUP BY 1, 2 ORDER BY 1, 2",
+    "SELECT gtid, count(*) FROM changes WHERE gtid_in('49fc2641-e565-11f1-8b9c-02fc00000001:3-9', gtid) AND operation = 'insert' GROUP \
+     BY 1 ORDER BY 1",
+    "SELECT gtid, count(*) FROM employees.salaries GROUP BY 1 ORDER BY 1",
+    "SELECT committed_at, operation, count(*) FROM sbtest.sbtest1 WHERE operation <> 'insert' GROUP BY 1, 2 ORDER BY 1, 2",
+];
+
+/// A question about transactions.
+const TRANSACTIONS: &str =
+    "SELECT gtid, committed_at, bytes, thread_id, tables FROM transactions ORDER BY bytes DESC, gtid LIMIT 9";
+
+/// Statements that need rows.
+const ROWS: [&str; 3] = [
     "SELECT schema, count(*) FILTER (WHERE operation = 'insert') FROM changes GROUP BY 1 ORDER BY 1",
     "SELECT schema, operation, count(*) FROM changes GROUP BY ROLLUP (schema, operation) ORDER BY 1, 2",
     "SELECT count(*) FROM (SELECT * FROM changes LIMIT 7)",
 ];
 
 /// The value of a metric.
-fn metric(explained: &str, name: &str) -> u64 {
+pub(crate) fn metric(explained: &str, name: &str) -> u64 {
     let name = format!("{name}=");
     let values = explained.split(&name).skip(1);
     let number = |text: &str| text.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok();
@@ -46,7 +62,7 @@ fn metric(explained: &str, name: &str) -> u64 {
 }
 
 /// Runs statements, each with one row of its number before.
-fn all(statements: &[&str], inputs: &[PathBuf], jobs: &str) -> String {
+pub(crate) fn all(statements: &[&str], inputs: &[PathBuf], jobs: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("statements.sql");
     fs::write(&file, statements.join(";\n")).unwrap();
@@ -88,6 +104,20 @@ fn counts_are_the_same_and_an_archive_tells_them() {
         );
         assert!(read < 60, "{statement}: {plan}");
         assert!(statement.contains("JOIN") || read < 30, "{statement}: {plan}");
+    }
+    let expected = all(&BY_TRANSACTION, &SHAPES.plain, "2");
+    assert!(expected.lines().count() > 100, "{expected}");
+    assert_eq!(all(&BY_TRANSACTION, archive, "1"), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let compressed = folder.path().join("archive");
+    archive_of(&SHAPES.compressed, &compressed);
+    assert_eq!(all(&BY_TRANSACTION, &[compressed], "2"), expected);
+    for statement in BY_TRANSACTION {
+        assert!(ask(&format!("EXPLAIN {statement}"), archive).ok().contains("CountScan"), "{statement}");
+        assert!(
+            !ask(&format!("EXPLAIN {statement}"), &SHAPES.plain).ok().contains("CountScan"),
+            "{statement}"
+        );
     }
     assert_eq!(all(&ROWS, archive, "2"), all(&ROWS, &SHAPES.plain, "2"));
     for statement in ROWS {
@@ -170,6 +200,9 @@ fn archives_of_every_version_answer_as_their_logs() {
         let archive = root().join(format!("crates/storage/archive/tests/fixtures/version-{version}"));
         let logs = restored(&archive, &folder.path().join(version.to_string()));
         let mut statements = vec![COUNTS[0].to_owned(), COUNTS[2].to_owned()];
+        let of_transactions =
+            "log, gtid, committed_at, logged_at, server_id, thread_id, events, bytes, inserted, tables";
+        statements.push(format!("SELECT {of_transactions} FROM transactions"));
         let tables = columns_of_tables(&logs);
         let some = tables.len() / TABLES_MAX + 1;
         statements.extend(tables.into_iter().step_by(some));
@@ -202,7 +235,7 @@ fn an_encrypted_archive_tells_counts_as_well() {
     archive_in(&storage, &SHAPES.plain);
     let without = ask(COUNTS[0], std::slice::from_ref(&archive)).failure();
     assert!(without.contains("it is encrypted with the key "), "{without}");
-    for statement in [COUNTS[0], COUNTS[3], COUNTS[4], COUNTS[9], ROWS[0], ROWS[2]] {
+    for statement in [COUNTS[0], COUNTS[3], COUNTS[4], COUNTS[9], BY_TRANSACTION[2], TRANSACTIONS, ROWS[0]] {
         assert_eq!(with_key(statement).ok(), ask(statement, &SHAPES.plain).ok(), "{statement}");
     }
     let plan = with_key(&format!("EXPLAIN ANALYZE {}", COUNTS[0])).ok();

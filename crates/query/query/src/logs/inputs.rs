@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{panic, thread};
 
+use binlogz_archive::directory::{LogDirectory, NeededDirectory};
 use binlogz_archive::format::contents::ListedTable;
 use binlogz_archive::part::{BlockRun, PickedLog};
 use binlogz_archive::{Scratch, input};
@@ -353,6 +354,11 @@ impl Logs {
         }
     }
 
+    /// Whether one of them is in an archive.
+    pub(crate) fn are_archived(&self) -> bool {
+        self.logs.iter().any(|log| matches!(log.source, Source::Path(_)) && log.size_then.is_none())
+    }
+
     /// Whether a server sent them.
     pub(super) fn are_received(&self) -> bool {
         self.logs.iter().any(|log| matches!(log.source, Source::Received(..)))
@@ -461,6 +467,23 @@ impl Logs {
         };
         let archived = input::find(path).and_then(|archived| match archived {
             Some(archived) => archived.picked(is_wanted),
+            None => Ok(None),
+        });
+        archived.map_err(|error| LogError(format!("{shown}: {error}")))
+    }
+
+    /// The transactions of an archived log, as far as its archive tells them; `None`: it has to be read as a log.
+    pub(crate) fn directory(
+        &self,
+        index: usize,
+        needed: NeededDirectory,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
+    ) -> Result<Option<LogDirectory>, LogError> {
+        let Some(Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
+            return Ok(None);
+        };
+        let archived = input::find(path).and_then(|archived| match archived {
+            Some(archived) => archived.directory(needed, is_wanted),
             None => Ok(None),
         });
         archived.map_err(|error| LogError(format!("{shown}: {error}")))

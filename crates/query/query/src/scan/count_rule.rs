@@ -1,5 +1,5 @@
 //! Finds counts that need no rows: `count(*)` over a table of row changes, grouped by nothing but `log`, `schema`,
-//! `table` and `operation`, also under conditions on these. Their first step becomes a [`CountScan`]; the last step,
+//! `table`, `operation` and what a transaction's GTID event tells, also under conditions on these. Their first step becomes a [`CountScan`]; the last step,
 //! which adds up several counts, stays DataFusion's.
 
 use std::sync::Arc;

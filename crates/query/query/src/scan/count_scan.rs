@@ -1,4 +1,4 @@
-//! Counts rows of logs by table and operation, without making rows. An archive knows how many rows its blocks have, so
+//! Counts rows of logs by table and operation, perhaps by transaction, without making rows. An archive knows how many rows its blocks have, so
 //! those aren't even read; in other logs, rows are skipped.
 //!
 //! It passes on counts of a first step: a group may come several times, once for each log and table.
@@ -6,8 +6,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use binlogz_archive::directory::{LogDirectory, NeededDirectory};
+use binlogz_archive::format::directory::DirectoryGroups;
+use binlogz_arrow::moment;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::filter_record_batch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -17,12 +21,13 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
-use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use tokio::sync::mpsc::Sender;
 
 use crate::scan::{BATCHES_WAITING, Counts, ScanPlan, properties};
-use crate::tables::{CountedColumn, RowCount, TableRowCounts};
+use crate::tables::{CountedColumn, CountedTables, OpenCounts, TableRowCounts};
 
 /// A step between the rows of a scan and their groups.
 #[derive(Debug, Clone)]
@@ -47,6 +52,8 @@ impl CountStep {
 pub(crate) struct CountedRows {
     scan: ScanPlan,
     columns: Vec<CountedColumn>,
+    /// What an archive's directory has to tell of transactions; `None`: no column is one of theirs.
+    of_transactions: Option<NeededDirectory>,
     steps: Vec<CountStep>,
     group_by: Vec<Arc<dyn PhysicalExpr>>,
     /// For each count, what must not be NULL.
@@ -55,7 +62,8 @@ pub(crate) struct CountedRows {
 }
 
 impl CountedRows {
-    /// Counts of a scan's rows; `None`: it has columns, or conditions, that are not the same for all rows of an operation.
+    /// Counts of a scan's rows; `None`: it has columns, or conditions, that are not the same for all rows of an operation in a
+    /// transaction.
     pub(crate) fn new(
         scan: &ScanPlan,
         steps: Vec<CountStep>,
@@ -63,35 +71,39 @@ impl CountedRows {
         arguments: Vec<Vec<Arc<dyn PhysicalExpr>>>,
         schema: SchemaRef,
     ) -> Option<Self> {
-        if scan.limit.is_some() || !scan.wanted.is_of_tables() {
+        let columns = scan.outputs.iter().map(|output| scan.reader.counted(*output));
+        let columns = columns.collect::<Option<Vec<_>>>()?;
+        let groups = columns.iter().filter_map(|column| column.group()).reduce(DirectoryGroups::with);
+        let of_transactions = groups.map(|groups| NeededDirectory { groups, as_logged: false });
+        // Conditions on transactions have columns, and are looked at for each.
+        let is_fit = match of_transactions {
+            None => scan.wanted.is_of_tables(),
+            // Of other logs a row is made anyway.
+            Some(_) => scan.logs.are_archived(),
+        };
+        if scan.limit.is_some() || !is_fit {
             return None;
         }
-        let columns =
-            scan.outputs.iter().map(|output| scan.reader.counted(*output)).collect::<Option<_>>()?;
         let counts = schema.fields().iter().skip(group_by.len());
         let are_counts = counts.clone().all(|field| *field.data_type() == DataType::Int64);
         let is_known = scan.reader.is_of_rows() && are_counts && counts.count() == arguments.len();
-        is_known.then(|| CountedRows { scan: scan.clone(), columns, steps, group_by, arguments, schema })
+        let scan = scan.clone();
+        is_known.then_some(CountedRows { scan, columns, of_transactions, steps, group_by, arguments, schema })
     }
 
-    /// The counts of a log as the next step takes them.
-    fn batch(&self, log: &str, counts: &[RowCount]) -> Result<RecordBatch> {
-        let of = |column: &CountedColumn| -> ArrayRef {
-            let values = counts.iter().map(|count| match column {
-                CountedColumn::Log => log,
-                CountedColumn::Schema => &count.database,
-                CountedColumn::Table => &count.table,
-                CountedColumn::Operation => count.operation,
-            });
-            Arc::new(values.map(Some).collect::<StringArray>())
-        };
-        let columns = self.columns.iter().map(of).collect();
+    /// The counts of a log, or of its transactions, as the next step takes them.
+    fn batch(&self, log: &str, counted: &CountedTables) -> Result<RecordBatch> {
+        let counts = &counted.counts;
+        let columns = self.columns.iter().map(|column| column_of(*column, log, counted)).collect();
         let rows = counts.iter().map(|count| i64::try_from(count.rows));
         let rows = rows
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let mut rows = Int64Array::from(rows);
-        let mut batch = batch_of(&self.scan.schema, columns, counts.len())?;
+        self.counted(batch_of(&self.scan.schema, columns, counts.len())?, Int64Array::from(rows))
+    }
+
+    /// The groups of rows of the scan, each of which counts for so many.
+    fn counted(&self, mut batch: RecordBatch, mut rows: Int64Array) -> Result<RecordBatch> {
         for step in &self.steps {
             (batch, rows) = step.take(batch, rows)?;
         }
@@ -108,13 +120,68 @@ impl CountedRows {
         batch_of(&self.schema, columns, length)
     }
 
-    /// Counts the rows of a log.
-    fn log(
+    /// Counts the rows of a log and passes the counts on; says whether more is wanted.
+    fn pass_on(&self, index: usize, counts: &Counts, rows: &Sender<Result<RecordBatch>>) -> Result<bool> {
+        let send = |batch: RecordBatch| {
+            counts.passed_on(batch.num_rows());
+            rows.blocking_send(Ok(batch)).is_ok()
+        };
+        let name = self.scan.logs.name(index);
+        let Some(needed) = self.of_transactions else {
+            let found = self.log(index, counts)?.wanted(&self.scan.wanted);
+            return Ok(send(self.batch(name, &found)?));
+        };
+        if let Some(directory) = self.directory(index, needed, counts)? {
+            let _reading = self.scan.logs.reading(index);
+            let mut open = OpenCounts::default();
+            for (object, number) in directory.told() {
+                let block = directory.block(object, number);
+                let block = block.map_err(|error| self.scan.logs.archive_error(index, &error))?;
+                if !send(self.batch(name, &open.take(&block, &self.scan.wanted))?) {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        let mut failed = None;
+        let is_wanted = self.scan.read_log(index, counts, &mut |batch| {
+            let ones = Int64Array::from(vec![1; batch.num_rows()]);
+            match self.counted(batch, ones) {
+                Ok(batch) => send(batch),
+                Err(error) => {
+                    failed = Some(error);
+                    false
+                }
+            }
+        });
+        failed.map_or(is_wanted, Err)
+    }
+
+    /// The directory of a log's transactions; `None`: it doesn't tell all that are wanted.
+    fn directory(
         &self,
         index: usize,
+        needed: NeededDirectory,
         counts: &Counts,
-        counted: &datafusion::physical_plan::metrics::Count,
-    ) -> Result<TableRowCounts> {
+    ) -> Result<Option<LogDirectory>> {
+        let ScanPlan { logs, wanted, .. } = &self.scan;
+        let mut skipped = 0;
+        let directory = logs.directory(index, needed, &mut |run| {
+            let may_be = wanted.may_be_in(run, true, logs);
+            skipped += if may_be { 0 } else { run.block_count() };
+            may_be
+        })?;
+        let Some(directory) = directory else { return Ok(None) };
+        if !directory.tells_all() {
+            return Ok(None);
+        }
+        counts.blocks_skipped.add(skipped);
+        counts.told(&directory, directory.told());
+        Ok(Some(directory))
+    }
+
+    /// Counts the rows of a log.
+    fn log(&self, index: usize, counts: &Counts) -> Result<TableRowCounts> {
         let ScanPlan { logs, wanted, workers, .. } = &self.scan;
         let mut told = TableRowCounts::default();
         let mut blocks_told = 0;
@@ -138,7 +205,7 @@ impl CountedRows {
             blocks_read += std::mem::take(&mut blocks_told) + std::mem::take(&mut blocks_skipped);
             told = TableRowCounts::default();
         }
-        counted.add(blocks_told);
+        counts.blocks_told.add(blocks_told);
         counts.blocks_read.add(blocks_read);
         counts.blocks_skipped.add(blocks_skipped);
         let mut ran =
@@ -177,6 +244,33 @@ impl CountStep {
             }
         }
     }
+}
+
+/// The values of a column, one for each count.
+fn column_of(column: CountedColumn, log: &str, CountedTables { tables, counts }: &CountedTables) -> ArrayRef {
+    let names = counts.iter().map(|count| tables.get(count.table));
+    match column {
+        CountedColumn::Log => texts(counts.iter().map(|_| Some(log))),
+        CountedColumn::Schema => texts(names.map(|names| names.map(|[schema, _]| schema.as_str()))),
+        CountedColumn::Table => texts(names.map(|names| names.map(|[_, table]| table.as_str()))),
+        CountedColumn::Operation => texts(counts.iter().map(|count| Some(count.operation))),
+        CountedColumn::Gtid => {
+            let gtids = counts.iter().map(|count| count.transaction.gtid);
+            Arc::new(gtids.map(|gtid| gtid.map(|gtid| gtid.to_string())).collect::<StringArray>())
+        }
+        CountedColumn::CommittedAt => moments(counts.iter().map(|count| count.transaction.committed_at)),
+        CountedColumn::AppliedAt => moments(counts.iter().map(|count| count.transaction.applied_at)),
+    }
+}
+
+fn texts<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+    Arc::new(texts.collect::<StringArray>())
+}
+
+/// Moments in microseconds since 1970.
+fn moments(moments: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    let array: TimestampMicrosecondArray = moments.collect();
+    Arc::new(array.with_data_type(moment()))
 }
 
 fn batch_of(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
@@ -249,15 +343,11 @@ impl ExecutionPlan for CountScan {
         let counted = self.counted.clone();
         let rows = stream.tx();
         let counts = Counts::new(&self.metrics, partition);
-        let told = MetricBuilder::new(&self.metrics).counter("blocks_told", partition);
         stream.spawn_blocking(move || {
             let ScanPlan { logs, wanted, .. } = &counted.scan;
             let _pass = logs.pass(|index| wanted.has_log(logs.name(index)));
             for index in counted.scan.wanted_logs(&counts) {
-                let found = counted.log(index, &counts, &told)?.wanted(wanted);
-                let batch = counted.batch(logs.name(index), &found)?;
-                counts.passed_on(batch.num_rows());
-                if rows.blocking_send(Ok(batch)).is_err() {
+                if !counted.pass_on(index, &counts, &rows)? {
                     break;
                 }
             }

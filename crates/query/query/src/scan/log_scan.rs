@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use binlogz_archive::directory::{DirectoryStep, LogDirectory};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::RunSummary;
 use datafusion::arrow::array::RecordBatch;
@@ -132,6 +133,8 @@ pub(crate) struct Counts {
     pub(crate) blocks_skipped: Count,
     /// Blocks, among those read, of which only some columns were unpacked.
     blocks_picked: Count,
+    /// Blocks that weren't read since their archive tells their rows.
+    pub(crate) blocks_told: Count,
     logs_skipped: Count,
 }
 
@@ -139,6 +142,18 @@ impl Counts {
     /// Rows were passed on.
     pub(crate) fn passed_on(&self, rows: usize) {
         self.rows.record_output(rows);
+    }
+
+    /// The directory of a log tells the transactions of these blocks.
+    pub(crate) fn told(&self, directory: &LogDirectory, blocks: impl Iterator<Item = (usize, u32)>) {
+        for (object, number) in blocks {
+            if directory.opens(object, number) {
+                self.blocks_read.add(1);
+                self.blocks_picked.add(1);
+            } else {
+                self.blocks_told.add(1);
+            }
+        }
     }
 
     pub(crate) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
@@ -149,8 +164,17 @@ impl Counts {
             blocks_read: count("blocks_read"),
             blocks_skipped: count("blocks_skipped"),
             blocks_picked: count("blocks_picked"),
+            blocks_told: count("blocks_told"),
             logs_skipped: count("logs_skipped"),
         }
+    }
+}
+
+/// A batch was passed on, or nobody reads it: a way out of the pipeline.
+fn passed(is_wanted: bool) -> std::result::Result<(), FlowError> {
+    match is_wanted {
+        true => Ok(()),
+        false => Err(FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())),
     }
 }
 
@@ -221,57 +245,123 @@ impl ScanPlan {
         let _pass = self.logs.pass(|index| self.wanted.has_log(self.logs.name(index)));
         let mut left = self.limit.unwrap_or(usize::MAX);
         for index in self.wanted_logs(counts) {
-            let mut is_over = false;
             let mut send = |batch: RecordBatch| {
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
                 counts.rows.record_output(batch.num_rows());
-                is_over = rows.blocking_send(Ok(batch)).is_err() || left == 0;
-                !is_over
+                rows.blocking_send(Ok(batch)).is_ok() && left > 0
             };
-            let job = ReadJob {
-                logs: &self.logs,
-                index,
-                log: self.logs.name(index),
-                wanted: &self.wanted,
-                outputs: &self.outputs,
-                schema: &self.schema,
-                workers: self.workers,
-            };
-            if let Some(part) = self.reader.open_picked((&self.logs, index), &self.wanted, &self.outputs)? {
-                let _reading = self.logs.reading(index);
-                counts.blocks_read.add(part.blocks_read);
-                counts.blocks_skipped.add(part.blocks_skipped);
-                counts.blocks_picked.add(part.blocks_read);
-                let read = self.reader.read_picked(&part, &job, &mut send);
-                if is_over {
-                    return Ok(());
-                }
-                let read =
-                    read.map_err(|error| DataFusionError::from(self.logs.archive_error(index, &error)))?;
-                counts.bytes_read.add(usize::try_from(read).unwrap_or(usize::MAX));
-                continue;
+            if !self.read_log(index, counts, &mut send)? {
+                break;
             }
-            let is_of_rows = self.reader.is_of_rows();
-            let input = self.logs.open(index, &mut |run| {
-                let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
-                let count = if may_be { &counts.blocks_read } else { &counts.blocks_skipped };
-                count.add(run.block_count());
-                may_be
-            })?;
-            let mut sink = |batch: RecordBatch| match send(batch) {
-                true => Ok(()),
-                // A way out of the pipeline.
-                false => Err(FlowError::Output(io::Error::from(io::ErrorKind::BrokenPipe).into())),
-            };
-            let ran = self.reader.read(job, input, &mut sink);
-            if is_over {
-                return Ok(());
-            }
-            let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
-            self.ended(index, &ran, counts)?;
         }
         Ok(())
+    }
+
+    /// Reads a log; `send` says whether more is wanted, and so does this.
+    pub(crate) fn read_log(
+        &self,
+        index: usize,
+        counts: &Counts,
+        send: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<bool> {
+        let mut is_over = false;
+        let mut pass = |batch: RecordBatch| {
+            is_over = !send(batch);
+            !is_over
+        };
+        let job = ReadJob {
+            logs: &self.logs,
+            index,
+            log: self.logs.name(index),
+            wanted: &self.wanted,
+            outputs: &self.outputs,
+            schema: &self.schema,
+            workers: self.workers,
+        };
+        if let Some(part) = self.reader.open_picked((&self.logs, index), &self.wanted, &self.outputs)? {
+            let _reading = self.logs.reading(index);
+            counts.blocks_read.add(part.blocks_read);
+            counts.blocks_skipped.add(part.blocks_skipped);
+            counts.blocks_picked.add(part.blocks_read);
+            let read = self.reader.read_picked(&part, &job, &mut pass);
+            if is_over {
+                return Ok(false);
+            }
+            let read = read.map_err(|error| DataFusionError::from(self.logs.archive_error(index, &error)))?;
+            counts.bytes_read.add(usize::try_from(read).unwrap_or(usize::MAX));
+            return Ok(true);
+        }
+        if let Some(directory) = self.directory(index, counts)? {
+            return self.read_directory(&directory, &job, counts, &mut pass);
+        }
+        let is_of_rows = self.reader.is_of_rows();
+        let input = self.logs.open(index, &mut |run| {
+            let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
+            let count = if may_be { &counts.blocks_read } else { &counts.blocks_skipped };
+            count.add(run.block_count());
+            may_be
+        })?;
+        let ran = self.reader.read(job, input, &mut |batch| passed(pass(batch)));
+        if is_over {
+            return Ok(false);
+        }
+        let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
+        self.ended(index, &ran, counts)?;
+        Ok(true)
+    }
+
+    /// The directory of an archived log's transactions, where that is enough; blocks that aren't wanted are counted.
+    fn directory(&self, index: usize, counts: &Counts) -> Result<Option<LogDirectory>> {
+        let Some(needed) = self.reader.needed_directory(&self.outputs) else { return Ok(None) };
+        let is_of_rows = self.reader.is_of_rows();
+        let mut skipped = 0;
+        let directory = self.logs.directory(index, needed, &mut |run| {
+            let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
+            skipped += if may_be { 0 } else { run.block_count() };
+            may_be
+        })?;
+        counts.blocks_skipped.add(if directory.is_some() { skipped } else { 0 });
+        Ok(directory)
+    }
+
+    /// Reads what the directory tells, and between it the runs that it doesn't; says whether more is wanted.
+    fn read_directory(
+        &self,
+        directory: &LogDirectory,
+        job: &ReadJob<'_>,
+        counts: &Counts,
+        send: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<bool> {
+        let is_of_rows = self.reader.is_of_rows();
+        for step in directory.steps() {
+            let mut is_over = false;
+            let mut sink = |batch: RecordBatch| {
+                is_over = !send(batch);
+                passed(!is_over)
+            };
+            let ran = match step {
+                DirectoryStep::Told(blocks) => {
+                    counts.told(directory, blocks.iter().copied());
+                    self.reader.read_directory(directory, blocks, job, &mut sink).map(|()| None)
+                }
+                DirectoryStep::Read(range) => {
+                    let input = self.logs.open(job.index, &mut |run| {
+                        let is_read = range.contains(&run.start())
+                            && self.wanted.may_be_in(run, is_of_rows, &self.logs);
+                        counts.blocks_read.add(if is_read { run.block_count() } else { 0 });
+                        is_read
+                    })?;
+                    self.reader.read(*job, input, &mut sink).map(Some)
+                }
+            };
+            if is_over {
+                return Ok(false);
+            }
+            let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(job.index, &error)))?;
+            ran.map_or(Ok(()), |ran| self.ended(job.index, &ran, counts))?;
+        }
+        Ok(true)
     }
 
     /// The indexes of the logs that are wanted. Those passed over are counted.

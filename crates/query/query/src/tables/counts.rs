@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use binlogz_archive::log::directory::{BlockDirectory, DirectoryEntry, ShapeRows};
 use binlogz_archive::part::BlockRun;
 use binlogz_binlog::event::RowsKind;
+use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{TableSchema, count_rows};
 use binlogz_flow::events::{self, BatchItem, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
@@ -31,13 +33,79 @@ struct TableCounts {
     rows: [u64; 3],
 }
 
-/// Rows of one kind.
+/// Counts of rows, with the names of their tables.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct CountedTables {
+    /// Database and table.
+    pub(crate) tables: Vec<[String; 2]>,
+    pub(crate) counts: Vec<RowCount>,
+}
+
+/// Rows of one table and kind: of a log, or of one transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowCount {
-    pub(crate) database: String,
-    pub(crate) table: String,
+    /// Which of the tables.
+    pub(crate) table: usize,
     pub(crate) operation: &'static str,
     pub(crate) rows: u64,
+    /// The transaction; of a whole log's rows this says nothing.
+    pub(crate) transaction: RowCountTransaction,
+}
+
+/// A transaction as its GTID event tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct RowCountTransaction {
+    pub(crate) gtid: Option<Gtid>,
+    /// Microseconds since 1970.
+    pub(crate) committed_at: Option<i64>,
+    pub(crate) applied_at: Option<i64>,
+}
+
+/// Counts by transaction, block after block: a transaction may go on in the next.
+#[derive(Debug, Default)]
+pub(crate) struct OpenCounts(RowCountTransaction);
+
+impl OpenCounts {
+    /// The wanted counts of the next block.
+    pub(crate) fn take(&mut self, block: &BlockDirectory, wanted: &WantedLogs) -> CountedTables {
+        let tables = (0..).map_while(|number| block.table(number));
+        let is_wanted: Vec<bool> =
+            tables.clone().map(|table| wanted.has_name(&table.database, &table.table)).collect();
+        let mut counted = CountedTables {
+            tables: tables.map(|table| names_of(&table.database, &table.table)).collect(),
+            counts: Vec::new(),
+        };
+        for entry in block.entries() {
+            if entry.has_begun {
+                let DirectoryEntry { gtid, committed_at, applied_at, .. } = entry;
+                self.0 = RowCountTransaction { gtid, committed_at, applied_at };
+            }
+            for ShapeRows { table, counts } in &entry.shape.rows {
+                let table = *table as usize;
+                if is_wanted.get(table) == Some(&true) {
+                    counted.add(table, *counts, wanted, self.0);
+                }
+            }
+        }
+        counted
+    }
+}
+
+impl CountedTables {
+    /// Adds the rows of a table, by [`KINDS`], as far as these are wanted.
+    fn add(&mut self, table: usize, rows: [u64; 3], wanted: &WantedLogs, transaction: RowCountTransaction) {
+        let there = KINDS.into_iter().zip(rows).filter(|(kind, rows)| *rows > 0 && wanted.has_kind(*kind));
+        self.counts.extend(there.map(|(kind, rows)| RowCount {
+            table,
+            operation: kind.operation(),
+            rows,
+            transaction,
+        }));
+    }
+}
+
+fn names_of(database: &[u8], table: &[u8]) -> [String; 2] {
+    [database, table].map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 impl TableRowCounts {
@@ -70,19 +138,14 @@ impl TableRowCounts {
     }
 
     /// The counts that a query wants.
-    pub(crate) fn wanted(&self, wanted: &WantedLogs) -> Vec<RowCount> {
-        let tables = self.tables.iter().filter(|table| wanted.has_name(&table.database, &table.table));
-        let counts = tables.flat_map(|table| {
-            let kinds = KINDS.into_iter().zip(table.rows);
-            let there = kinds.filter(|(kind, rows)| *rows > 0 && wanted.has_kind(*kind));
-            there.map(|(kind, rows)| RowCount {
-                database: String::from_utf8_lossy(&table.database).into_owned(),
-                table: String::from_utf8_lossy(&table.table).into_owned(),
-                operation: kind.operation(),
-                rows,
-            })
-        });
-        counts.collect()
+    pub(crate) fn wanted(&self, wanted: &WantedLogs) -> CountedTables {
+        let mut counted = CountedTables::default();
+        for table in self.tables.iter().filter(|table| wanted.has_name(&table.database, &table.table)) {
+            let number = counted.tables.len();
+            counted.tables.push(names_of(&table.database, &table.table));
+            counted.add(number, table.rows, wanted, RowCountTransaction::default());
+        }
+        counted
     }
 
     fn add(&mut self, database: &[u8], table: &[u8], rows: [u64; 3]) {

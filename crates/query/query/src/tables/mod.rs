@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! changes, "db"."table"   rows          a row for each row change
-//! transactions            transactions  a row for each transaction
+//! transactions            transactions  a row for each transaction, from an archive's directory where that is enough
 //! events                  events        a row for each event
 //! all of them at once     every         transactions, and batches for each user table: what export writes
 //! columns of a user table picked        those alone, from an archive
@@ -29,6 +29,8 @@ pub(crate) mod user;
 
 use std::fmt::Debug;
 
+use binlogz_archive::directory::{LogDirectory, NeededDirectory};
+use binlogz_archive::format::directory::DirectoryGroups;
 use binlogz_archive::part::PickedLog;
 use binlogz_flow::events::RunSummary;
 use binlogz_flow::{Error, Input};
@@ -38,7 +40,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
 
-pub(crate) use counts::{RowCount, TableRowCounts};
+pub(crate) use counts::{CountedTables, OpenCounts, RowCount, TableRowCounts};
 pub(crate) use events::EventsTable;
 pub(crate) use every::{EveryPart, EveryTable};
 pub(crate) use held::HeldRows;
@@ -49,6 +51,7 @@ pub(crate) use transactions::TransactionsTable;
 pub(crate) const ROWS_MAX: usize = 8192;
 
 /// One log to be read.
+#[derive(Clone, Copy)]
 pub(crate) struct ReadJob<'a> {
     /// The logs, which know the names of columns.
     pub(crate) logs: &'a Logs,
@@ -81,13 +84,29 @@ impl MadeColumn {
     }
 }
 
-/// A column that is the same for all rows of a table and an operation in a log.
+/// A column that is the same for all rows of a table and an operation in a log, or in a transaction of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CountedColumn {
     Log,
     Schema,
     Table,
     Operation,
+    Gtid,
+    CommittedAt,
+    AppliedAt,
+}
+
+impl CountedColumn {
+    /// The columns of an archive's directory that tell it; `None`: it is no column of a transaction.
+    pub(crate) fn group(self) -> Option<DirectoryGroups> {
+        match self {
+            CountedColumn::Log | CountedColumn::Schema | CountedColumn::Table | CountedColumn::Operation => {
+                None
+            }
+            CountedColumn::Gtid => Some(DirectoryGroups::GTIDS),
+            CountedColumn::CommittedAt | CountedColumn::AppliedAt => Some(DirectoryGroups::TIMES),
+        }
+    }
 }
 
 /// Takes batches in order; fails when nobody reads them any more.
@@ -104,7 +123,7 @@ pub(crate) trait TableReader: Debug + Send + Sync {
     /// Whether it has only rows of row events: other parts of an archive need not be read.
     fn is_of_rows(&self) -> bool;
 
-    /// The value of an output, if it is the same for all rows of a table and an operation in a log.
+    /// The value of an output, if it is the same for all rows of a table and an operation in a log, or in a transaction of it.
     fn counted(&self, _: MadeColumn) -> Option<CountedColumn> {
         None
     }
@@ -127,6 +146,22 @@ pub(crate) trait TableReader: Debug + Send + Sync {
         _sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
         Ok(0)
+    }
+
+    /// What these outputs need of an archive's directory of transactions; `None`: they need the events.
+    fn needed_directory(&self, _outputs: &[MadeColumn]) -> Option<NeededDirectory> {
+        None
+    }
+
+    /// Makes rows of the transactions of these blocks of a log, in order.
+    fn read_directory(
+        &self,
+        _directory: &LogDirectory,
+        _blocks: &[(usize, u32)],
+        _job: &ReadJob<'_>,
+        _sink: BatchSink<'_>,
+    ) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Reads a log.

@@ -157,6 +157,9 @@ impl TableReader for ChangesTable {
             ValueSource::Schema => Some(CountedColumn::Schema),
             ValueSource::Table => Some(CountedColumn::Table),
             ValueSource::Operation => Some(CountedColumn::Operation),
+            ValueSource::Gtid => Some(CountedColumn::Gtid),
+            ValueSource::CommittedAt => Some(CountedColumn::CommittedAt),
+            ValueSource::AppliedAt => Some(CountedColumn::AppliedAt),
             _ => None,
         }
     }

@@ -1,8 +1,14 @@
 //! The table `transactions`: a row for each transaction. A batch of events may have only a part of one, so the parts are
 //! joined in the order of the log.
 
+use std::io;
 use std::sync::Arc;
 
+use binlogz_archive::directory::{LogDirectory, NeededDirectory};
+use binlogz_archive::format::directory::DirectoryGroups;
+use binlogz_archive::log::directory::{
+    BlockDirectory, DirectoryEntry, PartEnding, ShapeRows, TransactionShape,
+};
 use binlogz_binlog::event::{
     CompressionType, QueryEvent, RowsKind, RowsQueryEvent, TransactionPayloadHeader,
 };
@@ -42,6 +48,29 @@ enum Source {
     Deleted,
     Tables,
     Statement,
+}
+
+impl Source {
+    /// The group of a directory's columns that tells it, and whether payloads change it; `None`: only the events tell it.
+    fn told_in(self) -> Option<(DirectoryGroups, bool)> {
+        match self {
+            Source::Log | Source::Inserted | Source::Updated | Source::Deleted | Source::Tables => {
+                Some((DirectoryGroups::SHAPES, false))
+            }
+            Source::Gtid => Some((DirectoryGroups::GTIDS, false)),
+            Source::CommittedAt | Source::AppliedAt => Some((DirectoryGroups::TIMES, false)),
+            Source::LoggedAt => Some((DirectoryGroups::LOGGED, false)),
+            Source::ServerId => Some((DirectoryGroups::SERVERS, false)),
+            Source::ThreadId => Some((DirectoryGroups::THREADS, false)),
+            Source::Events | Source::Compression | Source::NotCompressed => {
+                Some((DirectoryGroups::SHAPES, true))
+            }
+            Source::Position | Source::Bytes | Source::CompressedBytes | Source::UncompressedBytes => {
+                Some((DirectoryGroups::SIZES, true))
+            }
+            Source::Statement => None,
+        }
+    }
 }
 
 const COLUMNS: [(&str, FieldKind, Source); 19] = [
@@ -85,6 +114,33 @@ impl TableReader for TransactionsTable {
 
     fn is_of_rows(&self) -> bool {
         false
+    }
+
+    fn needed_directory(&self, outputs: &[MadeColumn]) -> Option<NeededDirectory> {
+        let mut needed = NeededDirectory { groups: DirectoryGroups::SHAPES, as_logged: false };
+        for (_, _, source) in outputs.iter().filter_map(|output| COLUMNS.get(output.column())) {
+            let (group, as_logged) = source.told_in()?;
+            needed.groups = needed.groups.with(group);
+            needed.as_logged |= as_logged;
+        }
+        Some(needed)
+    }
+
+    fn read_directory(
+        &self,
+        directory: &LogDirectory,
+        blocks: &[(usize, u32)],
+        job: &ReadJob<'_>,
+        sink: BatchSink<'_>,
+    ) -> Result<(), Error> {
+        let mut rows = TransactionRows::new(job.log, job.outputs, job.schema);
+        for &(object, number) in blocks {
+            let block = directory.block(object, number);
+            let block = block.map_err(|error| Error::Input(io::Error::other(error).into()))?;
+            let part = TransactionsPart::told(&block, rows.has(&[Source::Gtid]), rows.has(&[Source::Tables]));
+            rows.take(part, sink)?;
+        }
+        rows.end(sink)
     }
 
     fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
@@ -242,9 +298,8 @@ impl PartMaker {
         let name = match &self.table {
             Some((known, name)) if Arc::ptr_eq(known, schema) => name,
             _ => {
-                let [database, table] =
-                    [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name));
-                &self.table.insert((Arc::clone(schema), format!("{database}.{table}"))).1
+                let name = name_of(&schema.database, &schema.table);
+                &self.table.insert((Arc::clone(schema), name)).1
             }
         };
         transaction.add_table(name);
@@ -267,15 +322,36 @@ impl PartMaker {
 fn reason(content: &TransactionContent, end: EventType) -> &'static str {
     match eligibility::check(content, end) {
         Ok(()) => COMPRESSION_OFF,
-        Err(Ineligible::AlreadyCompressed) => "",
-        Err(reason) => reason.name(),
+        Err(reason) => name_of_reason(reason),
     }
+}
+
+fn name_of_reason(reason: Ineligible) -> &'static str {
+    match reason {
+        Ineligible::AlreadyCompressed => "",
+        reason => reason.name(),
+    }
+}
+
+fn name_of(database: &[u8], table: &[u8]) -> String {
+    format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table))
 }
 
 impl TransactionsPart {
     /// The part of a batch, before its events.
     pub(super) fn of(batch: &EventBatch<'_>) -> Self {
         TransactionsPart { log: batch.log().number, ..TransactionsPart::default() }
+    }
+
+    /// The transactions of a block as its archive tells them, with GTIDs and tables if these are asked for.
+    fn told(block: &BlockDirectory, with_gtids: bool, with_tables: bool) -> Self {
+        let tables = if with_tables { block.table_count() } else { 0 };
+        let names = (0u32..).take(tables).map_while(|number| block.table(number));
+        let names: Vec<String> = names.map(|table| name_of(&table.database, &table.table)).collect();
+        let is_open = block.entries().last().is_some_and(|last| last.shape.ending == PartEnding::Open);
+        let transactions =
+            block.entries().map(|entry| Transaction::told(&entry, &names, with_gtids)).collect();
+        TransactionsPart { log: 0, transactions, is_open }
     }
 
     /// Ends the open transaction. Its last event is the one that the batch has just passed.
@@ -314,6 +390,44 @@ impl TransactionsPart {
 }
 
 impl Transaction {
+    /// A transaction as an archive tells it. `names` are those of its block's tables.
+    fn told(entry: &DirectoryEntry<'_>, names: &[String], with_gtid: bool) -> Self {
+        let TransactionShape { events, overhead, ending, rows } = entry.shape;
+        let gtid = entry.gtid.filter(|_| with_gtid);
+        let mut transaction = Transaction {
+            frame: TransactionFrame {
+                gtid: gtid.map(|gtid| gtid.to_string()),
+                position: entry.has_begun.then_some(entry.position),
+                committed_at: entry.committed_at,
+                applied_at: entry.applied_at,
+            },
+            logged_at: entry.logged_at,
+            server_id: entry.server_id,
+            thread_id: entry.thread_id,
+            has_begun: entry.has_begun,
+            events: *events,
+            bytes: entry.bytes,
+            event_bytes: entry.bytes.saturating_sub(*overhead),
+            end: match ending {
+                PartEnding::Open => None,
+                PartEnding::Compressible => Some(COMPRESSION_OFF),
+                PartEnding::Plain(reason) => Some(name_of_reason(*reason)),
+            },
+            ..Transaction::default()
+        };
+        for ShapeRows { table, counts } in rows {
+            transaction
+                .rows
+                .iter_mut()
+                .zip(counts)
+                .for_each(|(known, more)| *known = known.saturating_add(*more));
+            if let Some(name) = names.get(*table as usize) {
+                transaction.add_table(name);
+            }
+        }
+        transaction
+    }
+
     fn add(&mut self, event: &Event<'_>) {
         let size = u64::from(event.header.event_size);
         self.bytes += size;
@@ -360,11 +474,15 @@ impl<'a> TransactionRows<'a> {
         TransactionRows { log, schema: Arc::clone(schema), columns, rows: 0, open: None }
     }
 
+    /// Whether there is a column of one of these.
+    fn has(&self, sources: &[Source]) -> bool {
+        self.columns.iter().any(|(source, _)| sources.contains(source))
+    }
+
     /// Makes the parts with everything that these columns need.
     pub(super) fn parts(&self) -> PartMaker {
-        let has = |sources: &[Source]| self.columns.iter().any(|(source, _)| sources.contains(source));
-        let counts_rows = has(&[Source::Inserted, Source::Updated, Source::Deleted]);
-        let looks_inside = counts_rows || has(&[Source::Tables, Source::Statement, Source::ThreadId]);
+        let counts_rows = self.has(&[Source::Inserted, Source::Updated, Source::Deleted]);
+        let looks_inside = counts_rows || self.has(&[Source::Tables, Source::Statement, Source::ThreadId]);
         PartMaker { table: None, counts_rows, looks_inside }
     }
 

@@ -338,8 +338,7 @@ mod tests {
 
     /// Packs a part of a log on its own.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
-        let piece =
-            CutPiece { offset: 0, log: log.to_vec(), maps: Vec::new(), continues: false, origin: None };
+        let piece = CutPiece { log: log.to_vec(), ..CutPiece::default() };
         let packed =
             deal(&piece, 0, &mut FormerImages::default(), &[]).unwrap().code(log, Level::Default).unwrap();
         if unpack(&packed, log.len()).is_ok_and(|back| back == log) {

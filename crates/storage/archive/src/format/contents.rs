@@ -35,7 +35,7 @@
 
 mod findings;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapEvent, TableMapFlags};
@@ -326,6 +326,17 @@ impl TableNumbers {
     pub(crate) fn of(&mut self, name: ListedTable) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(name).or_insert(next)
+    }
+
+    /// The numbers of a block's tables by their names: the first, of a table that has several.
+    pub(crate) fn names_of(&self, block: &BlockContents) -> HashMap<(&[u8], &[u8]), u32> {
+        let of_block: HashSet<u32> = block.tables.iter().map(|table| table.table).collect();
+        let mut names = HashMap::new();
+        for (table, number) in self.0.iter().filter(|(_, number)| of_block.contains(number)) {
+            let known = names.entry((table.database.as_slice(), table.table.as_slice())).or_insert(*number);
+            *known = (*known).min(*number);
+        }
+        names
     }
 
     /// The tables by their numbers.

@@ -19,6 +19,7 @@
 //!   at         varint  in the object
 //!   size       varint
 //!   crc32      4
+//! directory    its transactions (directory.rs), since version 11: at, size and crc32, as above
 //! ```
 //!
 //! In version 1 an object held one log: `head` took the place of `logs`, and blocks had neither `log` nor
@@ -33,7 +34,7 @@ use crate::block::Method;
 use crate::block::slots::REFERENCES_MAX;
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
-use crate::format::version::VERSION_CONTENTS;
+use crate::format::version::{VERSION_CONTENTS, VERSION_DIRECTORY};
 use crate::log::events::{events, gtid_of};
 use crate::log::{BLOCK_SIZE_MAX, CutPiece};
 use crate::storage::LogName;
@@ -89,17 +90,40 @@ pub struct Index {
     pub blocks: Vec<BlockEntry>,
     /// Where the contents of these blocks are; `None`: the object has none.
     pub contents: Option<ContentsEntry>,
+    /// Where the directory of their transactions is; `None`: the object has none.
+    pub directory: Option<ContentsEntry>,
 }
 
-/// Where an object tells what its blocks hold.
+/// Where an object tells something of its blocks: what they hold, or their transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentsEntry {
-    /// Where the contents begin in the object, in bytes.
+    /// Where it begins in the object, in bytes.
     pub at: u64,
-    /// Size of the contents in the object, in bytes.
+    /// Its size in the object, in bytes.
     pub size: u64,
-    /// CRC-32 of the contents.
+    /// CRC-32 of its bytes.
     pub crc32: u32,
+}
+
+impl ContentsEntry {
+    /// Where these bytes are in an object, if they begin at `at`.
+    pub(crate) fn of(bytes: &[u8], at: u64) -> Self {
+        ContentsEntry { at, size: bytes.len() as u64, crc32: crc32fast::hash(bytes) }
+    }
+
+    fn encode(entry: Option<Self>, out: &mut Vec<u8>) {
+        let ContentsEntry { at, size, crc32 } = entry.unwrap_or(ContentsEntry { at: 0, size: 0, crc32: 0 });
+        varint::put(out, at);
+        varint::put(out, size);
+        out.extend_from_slice(&crc32.to_le_bytes());
+    }
+
+    fn decode(from: &mut Taker<'_>) -> Result<Option<Self>> {
+        let at = from.number()?;
+        let size = from.number()?;
+        let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        Ok(Some(ContentsEntry { at, size, crc32 }).filter(|entry| entry.size > 0))
+    }
 }
 
 impl Index {
@@ -115,10 +139,8 @@ impl Index {
         for (number, block) in self.blocks.iter().enumerate() {
             block.encode(&mut out, number as u32);
         }
-        let contents = self.contents.unwrap_or(ContentsEntry { at: 0, size: 0, crc32: 0 });
-        varint::put(&mut out, contents.at);
-        varint::put(&mut out, contents.size);
-        out.extend_from_slice(&contents.crc32.to_le_bytes());
+        ContentsEntry::encode(self.contents, &mut out);
+        ContentsEntry::encode(self.directory, &mut out);
         out
     }
 
@@ -161,15 +183,10 @@ impl Index {
             *next = Some(block.offset.saturating_add(block.size));
             blocks.push(block);
         }
-        let mut contents = None;
-        if version >= VERSION_CONTENTS {
-            let at = from.number()?;
-            let size = from.number()?;
-            let crc32 = from.take(4)?.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-            contents = Some(ContentsEntry { at, size, crc32 }).filter(|contents| contents.size > 0);
-        }
+        let contents = if version >= VERSION_CONTENTS { ContentsEntry::decode(&mut from)? } else { None };
+        let directory = if version >= VERSION_DIRECTORY { ContentsEntry::decode(&mut from)? } else { None };
         if from.left() == 0 {
-            Ok(Index { logs, blocks, contents })
+            Ok(Index { logs, blocks, contents, directory })
         } else {
             Err(Error::damaged("index", format!("{} bytes too many", from.left()), "none"))
         }
@@ -226,7 +243,7 @@ impl BlockEntry {
 
     /// The entry of a lost block: we only know that it existed.
     pub(crate) fn lost() -> BlockEntry {
-        let piece = CutPiece { offset: 0, log: Vec::new(), maps: Vec::new(), continues: false, origin: None };
+        let piece = CutPiece { continues: false, ..CutPiece::default() };
         BlockEntry { log: u32::MAX, ..BlockEntry::of(&piece) }
     }
 

@@ -6,11 +6,13 @@
 //!   there are many
 //! - `index`: where each block of an object is, its transactions and times
 //! - `contents`: which tables, rows and keys each block holds; `keys`: the filter of keys
+//! - `directory`: the transactions of each block, by column
 //! - `ends`: the start and the end of an object; `version`: the versions of objects
 //! - `block_header`: an index entry before each block; rebuilds an index from these
 
 pub(crate) mod block_header;
 pub mod contents;
+pub mod directory;
 pub(crate) mod ends;
 mod file_entry;
 pub(crate) mod index;

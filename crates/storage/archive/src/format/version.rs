@@ -3,15 +3,17 @@
 use crate::error::Error;
 
 /// The version written.
-pub const VERSION: u32 = 9;
-/// The versions before it that are read. There were no objects of versions 4 and 7: they are the manifest's.
-const VERSIONS_BEFORE: [u32; 6] = [1, 2, 3, 5, 6, 8];
+pub const VERSION: u32 = 11;
+/// The versions before it that are read. There were no objects of versions 4, 7 and 10: they are the manifest's.
+const VERSIONS_BEFORE: [u32; 7] = [1, 2, 3, 5, 6, 8, 9];
 /// The first version with block headers.
 pub(crate) const VERSION_HEADERS: u32 = 3;
 /// The first version that says what blocks hold.
 pub(crate) const VERSION_CONTENTS: u32 = 6;
 /// The first version whose contents have the definitions of tables.
 pub(crate) const VERSION_DEFINITIONS: u32 = 9;
+/// The first version with a directory of transactions.
+pub(crate) const VERSION_DIRECTORY: u32 = 11;
 
 /// Whether objects of this version are read.
 pub(super) fn is_known(version: u32) -> bool {
@@ -19,5 +21,5 @@ pub(super) fn is_known(version: u32) -> bool {
 }
 
 pub(super) fn unknown_version(version: u32) -> Error {
-    Error::unexpected("version", version, format!("1 to 3, 5, 6, 8 or {VERSION}"))
+    Error::unexpected("version", version, format!("1 to 3, 5, 6, 8, 9 or {VERSION}"))
 }

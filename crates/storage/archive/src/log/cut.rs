@@ -8,6 +8,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{Boundary, EventHeader, EventType, MAGIC, TransactionBoundaryParser};
 
 use crate::error::{Error, Result};
+use crate::log::directory::{BlockDirectory, DirectoryWalk};
 use crate::log::events::{self, TABLE_MAP_POST_HEADER, event_end};
 
 /// The most plain bytes of a block.
@@ -17,7 +18,7 @@ pub(crate) const BLOCK_SIZE_MAX: usize = 32 << 20;
 pub(crate) const MAPS_MAX: usize = 256;
 
 /// A part of a log.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CutPiece {
     /// Where the part begins in the log, in bytes.
     pub offset: u64,
@@ -29,6 +30,8 @@ pub struct CutPiece {
     pub continues: bool,
     /// Where the part begins in the log with its payloads, in bytes; `None`: unknown, or it had none.
     pub origin: Option<u64>,
+    /// The part's transactions; `None`: they aren't told.
+    pub directory: Option<BlockDirectory>,
 }
 
 /// Cuts the log that a reader gives.
@@ -44,6 +47,8 @@ pub struct Cutter<R> {
     lost: bool,
     assembler: TransactionBoundaryParser,
     maps: Vec<Vec<u8>>,
+    /// Finds the transactions; `None` before the first part, which has the log's head.
+    walk: Option<DirectoryWalk>,
 }
 
 impl<R: Read> Cutter<R> {
@@ -64,6 +69,7 @@ impl<R: Read> Cutter<R> {
             lost: false,
             assembler: TransactionBoundaryParser::new(),
             maps: Vec::new(),
+            walk: None,
         }
     }
 
@@ -80,7 +86,9 @@ impl<R: Read> Cutter<R> {
         let log = std::mem::replace(&mut self.buffer, rest);
         let offset = self.offset;
         self.offset += size as u64;
-        Ok(Some(CutPiece { offset, log, maps, continues, origin: None }))
+        let walk = self.walk.get_or_insert_with(|| DirectoryWalk::new(&events::head(&log)));
+        let directory = walk.take(&log, offset, continues);
+        Ok(Some(CutPiece { offset, log, maps, continues, origin: None, directory }))
     }
 
     fn fill(&mut self) -> Result<()> {

@@ -3,6 +3,7 @@
 //! The pieces are whole transactions, each small enough for a block. Nothing here knows how a block is packed.
 //!
 //! - `cut`: cuts a log into pieces
+//! - `directory`: the transactions of a piece, by column
 //! - `events`: where events begin and end, their GTIDs and checksums
 //! - `payloads`: expands transaction payloads, and compresses them to the server's bytes again
 //! - `active`: the whole part of a log that is still being written
@@ -11,6 +12,7 @@
 
 pub(crate) mod active;
 mod cut;
+pub mod directory;
 pub(crate) mod events;
 pub(crate) mod framing;
 pub(crate) mod order;

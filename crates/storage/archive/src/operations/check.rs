@@ -6,6 +6,7 @@ use binlogz_binlog::gtid::GtidSet;
 
 use crate::error::Result;
 use crate::format::{FileEntry, Manifest};
+use crate::log::directory::DirectoryWalk;
 use crate::operations::coverage;
 use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::restore::{self, LastObject};
@@ -70,6 +71,7 @@ fn check_file(
 ) -> Vec<String> {
     let mut problems = Vec::new();
     let mut lost = Vec::new();
+    let mut walk = None;
     for object in &file.objects {
         let blocks = last.open(storage, object).and_then(|object| {
             let (log, numbers) = object.log(&file.name)?;
@@ -82,6 +84,16 @@ fn check_file(
                 )
             }));
             let contents = contents.ok().flatten();
+            let directory = object.directory();
+            problems.extend(directory.as_ref().err().map(|error| {
+                format!(
+                    "{}: {error}; nothing is lost, but questions about transactions read every block",
+                    file.name
+                )
+            }));
+            let directory = directory.ok().flatten();
+            let directory = directory.as_ref().zip(contents.as_ref());
+            let walk = walk.get_or_insert_with(|| DirectoryWalk::new(&object.head_of(log)));
             let mut damaged = Vec::new();
             for number in numbers {
                 match object.block(number, workers) {
@@ -90,8 +102,17 @@ fn check_file(
                             .as_ref()
                             .map_or(Ok(()), |contents| object.compare(number, &block, contents));
                         problems.extend(told.err().map(|error| format!("{}: {error}", file.name)));
+                        let same = match directory {
+                            Some(told) => object.compare_directory(number, &block, told, walk),
+                            // The next object may have one, and the rest of the transaction.
+                            None => Ok(object.pass_over(number, &block, walk)),
+                        };
+                        problems.extend(same.err().map(|error| format!("{}: {error}", file.name)));
                     }
-                    Err(error) => damaged.push(format!("{}: {error}", file.name)),
+                    Err(error) => {
+                        walk.lose();
+                        damaged.push(format!("{}: {error}", file.name));
+                    }
                 }
             }
             Ok(damaged)

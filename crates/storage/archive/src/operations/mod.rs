@@ -5,6 +5,7 @@
 //! - `create`: puts logs into an archive
 //! - `restore`: gives back whole logs or chosen transactions; `selection`: which are chosen
 //! - `part`: gives a log back without the parts in which nothing is looked for
+//! - `directory`: the transactions of a log, without its blocks
 //! - `remove`: takes logs out of an archive; deletes objects that hold no log
 //! - `prune`: takes the oldest logs out of it
 //! - `digest`: hashes and size, by which a log is compared
@@ -20,6 +21,7 @@ pub mod copy;
 pub mod coverage;
 pub mod create;
 mod digest;
+pub mod directory;
 pub mod existing;
 pub mod last_check;
 pub mod merge;

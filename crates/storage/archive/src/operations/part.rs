@@ -5,7 +5,7 @@
 
 use std::io::{Seek, Write};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
@@ -14,7 +14,9 @@ use binlogz_scratch_file::Scratch;
 use crate::block::picked::{BlockBound, Pick, PickedChanges};
 use crate::error::{Error, Result};
 use crate::format::contents::{BlockContents, Contents, KeyProbe, ListedTable, TableContents};
+use crate::format::directory::{DirectoryGroups, StoredDirectory};
 use crate::format::{FileEntry, index};
+use crate::log::directory::BlockDirectory;
 use crate::log::payloads::{self, Codec};
 use crate::operations::restore::{self, LastObject};
 use crate::segment::Object;
@@ -26,6 +28,8 @@ pub struct ObjectContents {
     object: Arc<Object>,
     /// `None`: they may hold anything.
     contents: Option<Contents>,
+    /// Its transactions, once they were asked for; `None`: they aren't told.
+    directory: OnceLock<Option<StoredDirectory>>,
 }
 
 impl ObjectContents {
@@ -41,7 +45,45 @@ impl ObjectContents {
             Err(Error::In { source, .. }) if matches!(*source, Error::Io { .. }) => return Err(*source),
             Err(_) => None,
         };
-        Ok(ObjectContents { object, contents })
+        Ok(ObjectContents { object, contents, directory: OnceLock::new() })
+    }
+
+    /// The transactions of its blocks; `None`: they aren't told, or it can't be read what is told.
+    fn directory(&self) -> Result<Option<(&StoredDirectory, &Contents)>> {
+        let directory = match self.directory.get() {
+            Some(directory) => directory,
+            None => {
+                let stored = match self.object.directory() {
+                    Ok(stored) => stored.filter(|_| !self.object.made_anew),
+                    Err(Error::In { source, .. }) if matches!(*source, Error::Io { .. }) => {
+                        return Err(*source);
+                    }
+                    Err(_) => None,
+                };
+                self.directory.get_or_init(|| stored)
+            }
+        };
+        Ok(directory.as_ref().zip(self.contents.as_ref()))
+    }
+}
+
+impl ObjectContents {
+    /// The groups that the directory of a block has.
+    pub(super) fn told_groups(&self, number: u32) -> DirectoryGroups {
+        let directory = self.directory.get().and_then(Option::as_ref);
+        directory.map(|directory| directory.groups(number)).unwrap_or_default()
+    }
+
+    /// The directory of a block, with these groups.
+    pub(super) fn directory_of(
+        &self,
+        number: u32,
+        groups: DirectoryGroups,
+    ) -> Result<Option<BlockDirectory>> {
+        match self.directory()? {
+            Some(told) => self.object.directory_of(number, told, groups),
+            None => Ok(None),
+        }
     }
 }
 
@@ -84,6 +126,28 @@ impl TableRows<'_> {
 }
 
 impl BlockRun<'_> {
+    /// Whether the directories of its blocks have these groups.
+    pub(super) fn tells(&self, objects: &[Arc<ObjectContents>], groups: DirectoryGroups) -> Result<bool> {
+        for block in &self.blocks {
+            let Some(told) = objects.get(block.object) else { return Ok(false) };
+            let Some((directory, _)) = told.directory()? else { return Ok(false) };
+            if !directory.groups(block.number).has(groups) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The object of each of its blocks, and its number there.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.blocks.iter().map(|block| (block.object, block.number))
+    }
+
+    /// The run's range in the log as it is packed.
+    pub(super) fn packed_range(&self) -> Range<u64> {
+        self.packed.clone()
+    }
+
     /// The run's range in the log; as it is packed if nothing else is known.
     fn range(&self) -> &Range<u64> {
         self.place.as_ref().unwrap_or(&self.packed)
@@ -414,7 +478,10 @@ fn head_of(file: &FileEntry, objects: &[Arc<ObjectContents>]) -> Result<Vec<u8>>
 }
 
 /// The runs of a log; `None`: where one ends isn't certain.
-fn runs<'a>(file: &FileEntry, objects: &'a [Arc<ObjectContents>]) -> Result<Option<Vec<BlockRun<'a>>>> {
+pub(super) fn runs<'a>(
+    file: &FileEntry,
+    objects: &'a [Arc<ObjectContents>],
+) -> Result<Option<Vec<BlockRun<'a>>>> {
     let mut runs: Vec<BlockRun<'a>> = Vec::new();
     let mut offset = 0;
     for (place, told) in objects.iter().enumerate() {

@@ -4,11 +4,13 @@
 //!
 //! - `packer`: packs pieces into a segment, several at once
 //! - `object`: reads an object: its index, then the blocks that are wanted
+//! - `directory`: what an object tells of its transactions
 //! - `unpacker`: unpacks blocks with the earlier ones they refer to
 //! - `picker`: picks columns of one table out of blocks
 //! - `budget`: the memory that blocks in progress may take together
 
 mod budget;
+mod directory;
 mod object;
 mod packer;
 mod picker;

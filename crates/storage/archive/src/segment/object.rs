@@ -18,7 +18,7 @@ use crate::storage::ReadRange;
 /// An object that is read.
 pub struct Object {
     /// The object's name, for errors.
-    name: String,
+    pub(super) name: String,
     bytes: Box<dyn ReadRange>,
     kept: UnpackedBlocks,
     /// The object's index.
@@ -107,23 +107,34 @@ impl Object {
     ///
     /// Bytes that can't be read or are damaged. Nothing is lost then: every block may hold anything.
     pub fn contents(&self) -> Result<Option<Contents>> {
-        let Some(ContentsEntry { at, size, crc32 }) = self.index.contents else { return Ok(None) };
-        let read = || {
-            let size = usize::try_from(size).unwrap_or(usize::MAX);
-            if size as u64 > self.bytes.size()? {
-                return Err(Error::damaged(
-                    "contents",
-                    format!("{size} bytes"),
-                    "no more than the object has",
-                ));
-            }
-            let bytes = self.bytes.read(at, size)?;
-            if crc32fast::hash(&bytes) != crc32 {
-                return Err(Error::damaged("contents", "another checksum", "that of its bytes"));
-            }
-            Contents::decode(&bytes, self.version, self.index.blocks.len())
-        };
-        read().map(Some).map_err(|error| in_object(&self.name, at, error))
+        let Some(entry) = self.index.contents else { return Ok(None) };
+        let bytes = self.told(entry, "contents");
+        bytes
+            .and_then(|bytes| Contents::decode(&bytes, self.version, self.index.blocks.len()))
+            .map(Some)
+            .map_err(|error| in_object(&self.name, entry.at, error))
+    }
+
+    /// The bytes of something that is told of the blocks, checked.
+    pub(super) fn told(
+        &self,
+        ContentsEntry { at, size, crc32 }: ContentsEntry,
+        what: &'static str,
+    ) -> Result<Vec<u8>> {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size as u64 > self.bytes.size()? {
+            return Err(Error::damaged(what, format!("{size} bytes"), "no more than the object has"));
+        }
+        let bytes = self.bytes.read(at, size)?;
+        match crc32fast::hash(&bytes) == crc32 {
+            true => Ok(bytes),
+            false => Err(Error::damaged(what, "another checksum", "that of its bytes")),
+        }
+    }
+
+    /// The head of a log that has blocks in it.
+    pub(crate) fn head_of(&self, log: u32) -> Vec<u8> {
+        self.index.logs.get(log as usize).map(|log| log.head.clone()).unwrap_or_default()
     }
 
     /// Whether its contents have the definitions of tables.
@@ -147,13 +158,7 @@ impl Object {
             return Ok(());
         }
         let head = self.index.logs.get(entry.log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
-        let piece = CutPiece {
-            offset: entry.offset,
-            log: block.log.clone(),
-            maps: Vec::new(),
-            continues: false,
-            origin: None,
-        };
+        let piece = CutPiece { offset: entry.offset, log: block.log.clone(), ..CutPiece::default() };
         let found = BlockFindings::of(&piece, events::lengths(head).as_ref(), self.version);
         let mut place = |name: ListedTable| {
             let place = contents.tables.iter().position(|table| *table == name);
@@ -270,6 +275,7 @@ impl PackedBlocks for Object {
     }
 }
 
-fn in_object(name: &str, offset: u64, error: Error) -> Error {
+/// An error at this offset of an object.
+pub(super) fn in_object(name: &str, offset: u64, error: Error) -> Error {
     Error::In { object: name.into(), offset, source: Box::new(error) }
 }

@@ -23,6 +23,7 @@ use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
 use crate::format::contents::{BlockContents, BlockFindings, Contents, TableNumbers};
+use crate::format::directory::{self, CodedDirectory};
 use crate::format::ends::{self, HEAD_SIZE, MAGIC};
 use crate::format::index::ContentsEntry;
 use crate::format::version::VERSION;
@@ -62,6 +63,8 @@ pub struct Segment {
     /// Contents of the blocks, and the numbers of their tables.
     contents: Vec<BlockContents>,
     tables: TableNumbers,
+    /// The directories of the blocks, as they are stored.
+    directories: Vec<Vec<u8>>,
 }
 
 /// A state of a segment while it is packed.
@@ -94,6 +97,8 @@ struct CodedPiece {
     entry: BlockEntry,
     packed: Result<Vec<u8>>,
     found: BlockFindings,
+    /// The block's transactions; `None`: they aren't told.
+    directory: Option<CodedDirectory>,
 }
 
 impl Segment {
@@ -126,6 +131,7 @@ impl Segment {
             level,
             contents: Vec::new(),
             tables: TableNumbers::default(),
+            directories: Vec::new(),
         })
     }
 
@@ -164,6 +170,7 @@ impl Segment {
         self.index.logs.truncate(mark.logs);
         self.index.blocks.truncate(mark.blocks);
         self.contents.truncate(mark.blocks);
+        self.directories.truncate(mark.blocks);
     }
 
     /// Packs pieces of a log, `workers` at once. Returns the first piece that does not fit, or `None` once
@@ -197,7 +204,19 @@ impl Segment {
         workers: usize,
         held: &mut Option<CutPiece>,
     ) -> Result<()> {
-        let Segment { file, index, plain, plain_max, packed, history, kept, level, contents, tables } = self;
+        let Segment {
+            file,
+            index,
+            plain,
+            plain_max,
+            packed,
+            history,
+            kept,
+            level,
+            contents,
+            tables,
+            directories,
+        } = self;
         let level = *level;
         let plain_max = *plain_max;
         let packed = &*packed;
@@ -238,15 +257,19 @@ impl Segment {
             }
             budget.give_back(job.memory);
             let found = BlockFindings::of(&job.piece, lengths.as_ref(), VERSION);
-            Ok(CodedPiece { piece: job.piece, entry, packed, found })
+            let directory = job.piece.directory.as_ref();
+            let directory = directory.map(|told| CodedDirectory::of(told, job.piece.offset)).transpose()?;
+            Ok(CodedPiece { piece: job.piece, entry, packed, found, directory })
         };
         let keep = |coded: CodedPiece| {
             let size = coded.piece.log.len();
             let size_max = stored_size_max(size, header_max);
             let origin = coded.piece.origin;
-            let (bytes, mut entry, found) = check(&*file, &index.blocks, kept, coded, workers)?;
+            let CodedPiece { piece, entry, packed: coded, found, directory } = coded;
+            let (bytes, mut entry) = check(&*file, &index.blocks, kept, (piece, entry, coded), workers)?;
             let mut told = found.told(entry.packed_size, &mut |name| tables.of(name));
             told.origin = origin;
+            let directory = directory_of(directory, &told, tables, entry.packed_size);
             contents.push(told);
             entry.at = index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
             let first = index.blocks.last().is_none_or(|last| last.log != log);
@@ -255,7 +278,8 @@ impl Segment {
             let stored = [header.as_slice(), &bytes].concat();
             file.write_all_at(&stored, entry.at).map_err(Error::io("write a temporary file"))?;
             entry.at += header.len() as u64;
-            packed.fetch_add(stored.len() as u64, Ordering::AcqRel);
+            packed.fetch_add((stored.len() + directory.len()) as u64, Ordering::AcqRel);
+            directories.push(directory);
             packed.fetch_sub(size_max, Ordering::AcqRel);
             index.blocks.push(entry);
             budget.give_back(size);
@@ -272,9 +296,12 @@ impl Segment {
     pub fn finish(mut self) -> Result<(Scratch, u64, Index)> {
         let at = self.index.blocks.last().map_or(HEAD_SIZE, |last| last.at + last.packed_size);
         let contents = Contents { tables: self.tables.into_tables(), blocks: self.contents }.encode()?;
-        let size = contents.len() as u64;
-        self.index.contents = Some(ContentsEntry { at, size, crc32: crc32fast::hash(&contents) });
-        let bytes = [contents, ends::end(at + size, &self.index.encode())].concat();
+        let directory = directory::encode(&self.directories);
+        let directory_at = at + contents.len() as u64;
+        self.index.contents = Some(ContentsEntry::of(&contents, at));
+        self.index.directory = Some(ContentsEntry::of(&directory, directory_at));
+        let end = ends::end(directory_at + directory.len() as u64, &self.index.encode());
+        let bytes = [contents, directory, end].concat();
         self.file.write_all_at(&bytes, at).map_err(Error::io("write a temporary file"))?;
         Ok((self.file, at + bytes.len() as u64, self.index))
     }
@@ -290,7 +317,22 @@ fn header_size_max(log: &LogEntry) -> u64 {
 /// The most bytes that a block of this size takes with its header. GTIDs that are not ranges may take more as
 /// text.
 fn stored_size_max(size: usize, header_max: u64) -> u64 {
-    block::packed_size_max(size) as u64 + header_max + size as u64 / 8
+    let packed_size = block::packed_size_max(size) as u64;
+    packed_size + directory::room(packed_size) + header_max + size as u64 / 8
+}
+
+/// The directory to store of a block with these contents: its tables are named as the contents name them, by their numbers.
+fn directory_of(
+    coded: Option<CodedDirectory>,
+    contents: &BlockContents,
+    tables: &TableNumbers,
+    packed_size: u64,
+) -> Vec<u8> {
+    let Some(coded) = coded.filter(|_| !contents.is_opaque) else { return Vec::new() };
+    let numbers = tables.names_of(contents);
+    coded.told(directory::room(packed_size), &|table| {
+        numbers.get(&(table.database.as_slice(), table.table.as_slice())).copied()
+    })
 }
 
 /// Unpacks a block and compares it; if it does not come back the same, it is packed as bytes.
@@ -298,10 +340,9 @@ fn check(
     file: &Scratch,
     entries: &[BlockEntry],
     kept: &UnpackedBlocks,
-    coded: CodedPiece,
+    (piece, mut entry, packed): (CutPiece, BlockEntry, Result<Vec<u8>>),
     workers: usize,
-) -> Result<(Vec<u8>, BlockEntry, BlockFindings)> {
-    let CodedPiece { piece, mut entry, packed, found } = coded;
+) -> Result<(Vec<u8>, BlockEntry)> {
     let read = |entry: &BlockEntry| {
         let mut bytes = vec![0; entry.packed_size as usize];
         file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
@@ -338,7 +379,7 @@ fn check(
     };
     entry.packed_size = packed.len() as u64;
     entry.crc32 = crc32fast::hash(&packed);
-    Ok((packed, entry, found))
+    Ok((packed, entry))
 }
 
 impl History {

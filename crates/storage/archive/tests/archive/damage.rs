@@ -25,6 +25,7 @@ struct Archive {
     object: PathBuf,
     blocks: Vec<BlockEntry>,
     contents: ContentsEntry,
+    directory: ContentsEntry,
 }
 
 impl Archive {
@@ -38,10 +39,10 @@ impl Archive {
         let manifest = Manifest::read(&folder).unwrap().unwrap();
         let name = &manifest.files[0].objects[0];
         let index = restore::open(&folder, name).unwrap().index;
-        let (blocks, contents) = (index.blocks, index.contents.unwrap());
+        let (blocks, contents, directory) = (index.blocks, index.contents.unwrap(), index.directory.unwrap());
         assert!(blocks.len() == 3 && !blocks[2].references.is_empty(), "{blocks:?}");
         let object = dir.path().join("objects").join(name);
-        Archive { dir, folder, object, blocks, contents }
+        Archive { dir, folder, object, blocks, contents, directory }
     }
 
     fn manifest(&self) -> Manifest {
@@ -91,8 +92,8 @@ fn begin_headers_index_and_end_are_there_a_second_time() {
     assert_eq!((archive.problems(), archive.whole()), (Vec::new(), NAMES.map(String::from).to_vec()));
     let size = std::fs::metadata(&archive.object).unwrap().len();
     let object = archive.object.file_name().unwrap().to_str().unwrap();
-    let contents = archive.contents;
-    let index_at = contents.at + contents.size;
+    let (contents, directory) = (archive.contents, archive.directory);
+    let index_at = directory.at + directory.size;
     let mut header_at = 12;
     let mut regions = vec![("begin", (0..12).step_by(8))];
     for block in &archive.blocks {
@@ -100,7 +101,9 @@ fn begin_headers_index_and_end_are_there_a_second_time() {
             .push(("header of block", (header_at..block.at).step_by(((block.at - header_at) / 3) as usize)));
         header_at = block.at + block.packed_size;
     }
-    regions.push(("contents", (contents.at..index_at).step_by((contents.size / 3) as usize)));
+    regions.push(("contents", (contents.at..directory.at).step_by((contents.size / 3) as usize)));
+    regions
+        .push(("directory of transactions", (directory.at..index_at).step_by((directory.size / 3) as usize)));
     regions.push(("index", (index_at..size - 32).step_by(((size - 32 - index_at) / 3) as usize)));
     regions.push(("index", (size - 32..size).step_by(7)));
     for (what, places) in regions {

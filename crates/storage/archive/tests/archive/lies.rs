@@ -140,7 +140,7 @@ fn false_index(right: &Index, random: &mut Random, seed: u64, number: u64) -> (V
         // One of another block: near the truth.
         _ => [right.blocks[other as usize].at, right.blocks[other as usize].size, 13][random.below(3)],
     };
-    let field = random.below(8);
+    let field = random.below(9);
     let block = &mut index.blocks[place];
     match field {
         0 => block.at = value,
@@ -150,6 +150,11 @@ fn false_index(right: &Index, random: &mut Random, seed: u64, number: u64) -> (V
         4 => block.references = vec![other],
         5 => block.references = vec![place as u32, value as u32],
         6 => block.log = value as u32,
+        7 => {
+            if let Some(directory) = &mut index.directory {
+                (directory.at, directory.size) = (value, right.blocks[other as usize].packed_size);
+            }
+        }
         _ => {
             if let Some(contents) = &mut index.contents {
                 (contents.at, contents.size) = (value, right.blocks[other as usize].packed_size);

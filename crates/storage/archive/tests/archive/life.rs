@@ -94,7 +94,7 @@ fn a_reader_that_has_begun_ends_and_a_late_one_is_told_why() {
     assert_eq!((pruned.retired.len(), folder.stored().unwrap().len()), (1, 2));
     assert_eq!(whole(&folder), NAMES[2..]);
     let text = String::from_utf8(folder.manifest().unwrap().unwrap().to_vec()).unwrap();
-    assert!(text.contains("\"version\": 9") && !text.contains("retired"), "{text}");
+    assert!(text.contains("\"version\": 11") && !text.contains("retired"), "{text}");
     is_whole(&folder);
 }
 

@@ -7,6 +7,7 @@
 mod clouds;
 mod damage;
 mod damaged_log;
+mod directory;
 mod encrypted;
 mod faults;
 mod hostile;

@@ -10,6 +10,7 @@
 //! all                          timestamp and server id, each as its difference from the event's before it
 //! ```
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -20,9 +21,10 @@ use binlogz_binlog::{Boundary, EventHeader, EventType, TransactionBoundaryParser
 
 use super::streams::{NumberStream, TextStream};
 use crate::block::layout::{
-    self, BODY, FLAGS, KNOWN, LOGICAL_CLOCK, ORIGINAL_TIMESTAMP, SERVER_ID, TIMESTAMP, TIMESTAMP_MAX,
+    self, BODY, FLAGS, KNOWN, LOGICAL_CLOCK, ORIGINAL_TIMESTAMP, SERVER_ID, TIMESTAMP, TIMESTAMP_MAX, TYPE,
     UNKNOWN_BODY,
 };
+use crate::block::packed::{self, Front};
 use crate::block::streams::{SparseStreams, StreamColumn};
 use crate::error::{Error, Result};
 
@@ -47,7 +49,7 @@ pub struct PickedTransaction {
 }
 
 impl PickedTransaction {
-    fn of(event: &AnyGtidEvent<'_>) -> Self {
+    pub(crate) fn of(event: &AnyGtidEvent<'_>) -> Self {
         PickedTransaction { gtid: event.gtid(), commit_timestamps: event.commit_timestamps() }
     }
 }
@@ -236,21 +238,74 @@ impl OfType {
         if !is_gtid && event_type != EventType::QUERY {
             return Ok(OfType { timestamps, server_ids, flags: numbers(FLAGS)?, body: Body::Any });
         }
-        let known = numbers(KNOWN)?;
         let body = if is_gtid {
-            let gnos = numbers(BODY + layout::GNO)?;
-            let clock_types = numbers(BODY + layout::CLOCK_TYPE)?;
-            let immediate = numbers(BODY + layout::COMMIT_TIMESTAMP)?;
-            let original = numbers(BODY + layout::ORIGINAL_COMMIT_TIMESTAMP)?;
-            let uuids = TextStream(streams.strings(at(BODY + layout::UUID))?, 0);
-            let gtids = Box::new(Gtids { uuids, gnos, clock_types, immediate, original });
-            Body::Gtid { known, gtids, unknown: TextStream(streams.strings(at(UNKNOWN_BODY))?, 0) }
+            let GtidStreams { known, gtids, unknown } = GtidStreams::take(streams, event_type)?;
+            Body::Gtid { known, gtids, unknown }
         } else {
+            let known = numbers(KNOWN)?;
             let statements = TextStream(streams.strings(at(BODY + layout::STATEMENT))?, 0);
             Body::Query { known, statements, unknown: TextStream(streams.strings(at(UNKNOWN_BODY))?, 0) }
         };
         Ok(OfType { timestamps, server_ids, flags: NumberStream::default(), body })
     }
+}
+
+/// The streams of GTID events of a type.
+struct GtidStreams {
+    known: NumberStream,
+    gtids: Box<Gtids>,
+    unknown: TextStream,
+}
+
+impl GtidStreams {
+    fn take(streams: &mut SparseStreams<'_>, event_type: EventType) -> Result<Self> {
+        let at = |slot: usize| StreamColumn::new(usize::from(event_type.0), slot);
+        let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| NumberStream(numbers, 0));
+        let known = numbers(KNOWN)?;
+        let gnos = numbers(BODY + layout::GNO)?;
+        let clock_types = numbers(BODY + layout::CLOCK_TYPE)?;
+        let immediate = numbers(BODY + layout::COMMIT_TIMESTAMP)?;
+        let original = numbers(BODY + layout::ORIGINAL_COMMIT_TIMESTAMP)?;
+        let uuids = TextStream(streams.strings(at(BODY + layout::UUID))?, 0);
+        let gtids = Box::new(Gtids { uuids, gnos, clock_types, immediate, original });
+        let unknown = TextStream(streams.strings(at(UNKNOWN_BODY))?, 0);
+        Ok(GtidStreams { known, gtids, unknown })
+    }
+
+    fn next(&mut self, event_type: EventType, last: &mut PreviousEvent) -> Result<Option<PickedTransaction>> {
+        match self.known.next()? {
+            1 => self.gtids.next(event_type, last).map(Some),
+            _ => {
+                let event = AnyGtidEvent::decode(self.unknown.next()?, event_type)?;
+                Ok(event.map(|event| PickedTransaction::of(&event)))
+            }
+        }
+    }
+}
+
+/// The transactions of a block's GTID events, in order. Only the streams of those are unpacked. `None`: the block isn't packed by columns.
+pub(crate) fn gtid_events(packed: &[u8], size: usize) -> Result<Option<Vec<PickedTransaction>>> {
+    let (_, Some(Front { count, mut from, .. })) = packed::front(packed, size)? else { return Ok(None) };
+    let mut streams = SparseStreams::find(&mut from, size)?;
+    let types = streams.numbers(TYPE)?;
+    if types.len() != count {
+        return Err(Error::damaged("block", format!("{} event types", types.len()), "one for each event"));
+    }
+    let mut by_type: HashMap<EventType, GtidStreams> = HashMap::new();
+    let mut last = PreviousEvent::default();
+    let mut found = Vec::new();
+    for &event_type in types.iter() {
+        let event_type = type_of(event_type)?;
+        if !event_type.is_gtid() {
+            continue;
+        }
+        let streams = match by_type.entry(event_type) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(GtidStreams::take(&mut streams, event_type)?),
+        };
+        found.extend(streams.next(event_type, &mut last)?);
+    }
+    Ok(Some(found))
 }
 
 impl Gtids {

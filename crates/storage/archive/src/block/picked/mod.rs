@@ -33,8 +33,8 @@ use crate::block::cells::is_set;
 use crate::block::form::ValueWalk;
 use crate::error::{Error, Result};
 
-pub(crate) use around::TransactionTracker;
 pub use around::{PickedTransaction, RowContext};
+pub(crate) use around::{TransactionTracker, gtid_events};
 pub(crate) use prepare::{PreparedBlock, prepare};
 use values::{CellState, ColumnCells, ValueContent};
 pub(crate) use whole::WholeBlock;
