@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_archive::Error as ArchiveError;
+use binlogz_archive::chosen_tables::{self, TableChoice, selected_name};
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, ArchiveStorage};
@@ -41,6 +42,8 @@ pub struct ArchiveOptions {
     pub to: PathBuf,
     /// Whether files that are encrypted here may go into an archive that is not.
     pub plaintext: bool,
+    /// The tables whose rows are archived. Unless these are all, the archive is a selection, and no file comes back from it.
+    pub tables: TableChoice,
     /// How many bytes may be brought back from the archive.
     pub bring_back: BringBack,
     /// Closed files that wait for so long, and none is archived meanwhile, are a trouble. A large file has more time: see
@@ -60,6 +63,11 @@ impl ArchiveOptions {
     pub const CHECK: Duration = Duration::from_secs(7 * 24 * 3600);
     /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
     pub(crate) const SPEED_MIN: u64 = 1 << 20;
+
+    /// The name of a file in the archive.
+    fn name_of(&self, file: &str) -> String {
+        if self.tables.is_all() { file.to_owned() } else { selected_name(file) }
+    }
 
     /// The log's folder in the archive: another server's files may have the same names.
     pub(crate) fn place_of(&self, kept: &LineageLog) -> PathBuf {
@@ -175,7 +183,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     let mut told = |created: &CreateOutcome| {
         let (CreateOutcome::Added(file) | CreateOutcome::Known(file) | CreateOutcome::StoredAgain(file, _)) =
             created;
-        if let Some(log) = closed.iter().find(|log| log.name == file.name) {
+        if let Some(log) = closed.iter().find(|log| *file.name == *options.name_of(&log.name)) {
             kept.archived.advance(log.number, Instant::now());
         }
         match created {
@@ -193,6 +201,9 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     };
     let is_encrypted = storage.is_encrypted().map_err(failed)?;
     let mut creator = Creator::new(&storage, WORKERS, &mut told).map_err(failed)?;
+    if !options.tables.is_all() {
+        creator.selection(options.tables.clone()).map_err(failed)?;
+    }
     let mut refused = None;
     for log in &closed {
         let directory = &house.directory;
@@ -218,7 +229,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
         let telemetry = Arc::clone(&house.telemetry);
         let throttles = Arc::clone(&house.throttles);
         let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
-        match creator.add_file(&log.name, bytes, Some(mode)) {
+        match add(&mut creator, options, (&log.name, bytes), mode) {
             // It is repaired first. What was packed before it is kept.
             Err(torn @ ArchiveError::Torn(_)) => {
                 refused = Some(failed(torn));
@@ -229,6 +240,20 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     }
     creator.finish().map_err(failed)?;
     refused.map_or(Ok(()), Err)
+}
+
+/// Puts a closed file into the archive: the whole of it, or the rows of the chosen tables.
+fn add(
+    creator: &mut Creator<'_>,
+    options: &ArchiveOptions,
+    (name, bytes): (&str, Arc<dyn ReadAt>),
+    mode: u32,
+) -> binlogz_archive::Result<()> {
+    let log = match options.tables.is_all() {
+        true => bytes,
+        false => chosen_tables::select(&bytes, &options.tables, WORKERS)?.log,
+    };
+    creator.add_file(&options.name_of(name), log, Some(mode))
 }
 
 /// A file that is read no faster than the rate for archiving allows.

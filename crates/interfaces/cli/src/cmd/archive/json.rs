@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use binlogz_archive::chosen_tables::TableChoice;
 use binlogz_archive::coverage::{self, Coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::last_check::{CheckRecord, LastChecks};
@@ -17,6 +18,9 @@ use crate::failure::{CommandFailure, Result};
 pub(super) struct ListJson<'a> {
     #[serde(flatten)]
     covered: CoverageJson,
+    /// The tables whose rows it has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<&'a TableChoice>,
     logs: Vec<Log<'a>>,
 }
 
@@ -117,7 +121,8 @@ impl<'a> ListJson<'a> {
         checks: &LastChecks,
     ) -> ListJson<'a> {
         let logs = manifest.files.iter().map(Log::new).collect();
-        ListJson { covered: CoverageJson::new(archive, coverage, checks), logs }
+        let covered = CoverageJson::new(archive, coverage, checks);
+        ListJson { covered, selection: manifest.selection.as_ref(), logs }
     }
 }
 
@@ -154,6 +159,9 @@ pub(super) struct CheckJson {
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedArchive {
     pub(super) archive: String,
+    /// The tables whose rows it has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<TableChoice>,
     pub(super) logs: usize,
     pub(super) problems: Vec<String>,
 }
@@ -161,6 +169,9 @@ pub(super) struct CheckedArchive {
 /// The JSON of `restore`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct RestoreJson {
+    /// The tables whose rows the archive has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<TableChoice>,
     pub(super) logs: Vec<RestoredLog>,
     pub(super) failed: Vec<FailedLogJson>,
     /// A request that the archive can't meet; then nothing is restored.

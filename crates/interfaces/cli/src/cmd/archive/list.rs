@@ -14,7 +14,7 @@ use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
 use super::coverage::{ListedArchive, checks_of, coverage_of};
-use super::{failure, json, prometheus, storage_at};
+use super::{failure, json, prometheus, selection_line, storage_at};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::format::WatchedFormat;
@@ -78,7 +78,8 @@ impl List {
         pager::show(|out| {
             Table(self.table.layout()).write(&[self.shown(logs, LOG_COLUMNS)], out)?;
             writeln!(out)?;
-            let lines = self.lines(&covered, checks);
+            let selection = manifest.selection.iter().map(selection_line);
+            let lines: Vec<String> = selection.chain(self.lines(&covered, checks)).collect();
             let mut lines =
                 lines.iter().map(|line| wrapped(&printable(line), "", "  ", self.table.layout().width));
             lines.try_for_each(|line| writeln!(out, "{line}"))

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_archive::Error;
+use binlogz_archive::chosen_tables::{self, SelectedLog, TableChoice};
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::FileEntry;
 use binlogz_archive::log;
@@ -20,6 +21,7 @@ use super::super::source_logs::{LogBeginning, look_at};
 use super::super::{failure, print};
 use super::Create;
 use crate::Exit;
+use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::log_path::LogPath;
 use crate::progress::{self, WorkProgress};
@@ -90,6 +92,8 @@ pub(super) struct Additions<'a> {
     /// Whether the archive is encrypted.
     is_encrypted: bool,
     torn: &'a TornLogs,
+    /// The tables whose rows are stored; `None`: logs are stored as they are.
+    choice: Option<&'a TableChoice>,
     /// The closed logs.
     pub(super) given: Vec<(String, &'a PathBuf)>,
     /// Logs left out because they are in use.
@@ -103,10 +107,11 @@ impl<'a> Additions<'a> {
         keyring: Option<&'a Keyring>,
         is_encrypted: bool,
         torn: &'a TornLogs,
+        choice: Option<&'a TableChoice>,
     ) -> Self {
         let given = Vec::new();
         let in_use = Vec::new();
-        Additions { args, keyring, is_encrypted, torn, given, in_use, exit: Exit::Done }
+        Additions { args, keyring, is_encrypted, torn, choice, given, in_use, exit: Exit::Done }
     }
 
     /// Adds the logs in their order, up to one that can't be added: nothing after a missing log may be purged.
@@ -171,6 +176,9 @@ impl<'a> Additions<'a> {
         log: Arc<dyn ReadAt>,
         mode: Option<u32>,
     ) -> Result<()> {
+        if let Some(choice) = self.choice {
+            return add_selected(creator, (path, name), self.selected((path, &log), choice)?, mode);
+        }
         match creator.add_file(name, Arc::clone(&log), mode) {
             Err(Error::Torn(why)) if self.args.salvage || self.args.include_active => {
                 self.note_torn(name, &why);
@@ -178,6 +186,11 @@ impl<'a> Additions<'a> {
             }
             added => added.map_err(torn_failure(path)),
         }
+    }
+
+    /// A closed log without the rows of other tables.
+    fn selected(&self, (path, log): (&Path, &Arc<dyn ReadAt>), choice: &TableChoice) -> Result<SelectedLog> {
+        chosen_tables::select(log, choice, workers(self.args.jobs)).map_err(failure(path))
     }
 
     fn note_torn(&mut self, name: &str, why: &dyn std::fmt::Display) {
@@ -197,6 +210,20 @@ impl<'a> Additions<'a> {
             )),
         }
     }
+}
+
+/// Adds a log without the rows of other tables, under a name of its own.
+fn add_selected(
+    creator: &mut Creator<'_>,
+    (path, name): (&Path, &str),
+    SelectedLog { log, events_left_out }: SelectedLog,
+    mode: Option<u32>,
+) -> Result<()> {
+    let selected = chosen_tables::selected_name(name);
+    let left_out = counted(events_left_out, "events");
+    let line = format!("{name}: as {selected}, without {left_out} of rows of other tables");
+    progress::above(|| print(&mut io::stdout().lock(), &line))?;
+    creator.add_file(&selected, log, mode).map_err(failure(path))
 }
 
 /// Whether a file is a log that its server encrypted.
