@@ -104,8 +104,8 @@ pub enum Error {
     },
     /// An archive without the rows of other tables, for a program that takes what it reads for all there was.
     #[error(
-        "is a selection of tables ({selection}): the rows of others were left out, which would go unnoticed here; `archive \
-         restore` gives its logs"
+        "is a selection of tables ({selection}), expected whole logs: others were left out, which would go unnoticed here; \
+         `archive restore` gives its logs"
     )]
     Selection {
         /// The tables, in words.

@@ -9,7 +9,6 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -17,7 +16,6 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::{Input, LogFacts};
 use parking_lot::Mutex;
 
-use crate::chosen_tables::TableChoice;
 use crate::directory::{LogDirectory, NeededDirectory};
 use crate::error::Error;
 use crate::format::{FileEntry, Manifest};
@@ -52,8 +50,6 @@ pub struct Unreadable {
 struct Archive {
     storage: Box<dyn ArchiveStorage>,
     manifest: Manifest,
-    /// Whether a program that asked for it knows that this is a selection of tables, if it is one.
-    is_taken: AtomicBool,
     /// The object that was opened last: the next log may begin in it.
     last: Mutex<Option<(String, Arc<ObjectContents>)>>,
     last_object: LastObject,
@@ -97,32 +93,6 @@ pub fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, 
     Ok(expanded)
 }
 
-/// As [`expand`], for programs that can say what an archive lacks: selections of tables are read as well, each after it was
-/// told.
-///
-/// # Errors
-///
-/// As [`expand`].
-pub fn expand_with_selections(
-    paths: impl IntoIterator<Item = PathBuf>,
-    tell: &mut dyn FnMut(&Path, &TableChoice),
-) -> Result<Vec<PathBuf>, Unreadable> {
-    let paths: Vec<PathBuf> = paths.into_iter().collect();
-    for path in &paths {
-        // Errors are told by those who read the logs.
-        let archives = [Some(path.as_path()), path.parent()].into_iter().flatten();
-        let mut archives = archives.filter(|place| may_be_archive(place));
-        let found = archives.find_map(|place| Some((place, open(place).ok()??)));
-        if let Some((place, archive)) = found
-            && let Some(selection) = &archive.manifest.selection
-            && !archive.is_taken.swap(true, Ordering::Relaxed)
-        {
-            tell(place, selection);
-        }
-    }
-    expand(paths)
-}
-
 /// The archived log that a path names; `None`: it names none.
 ///
 /// # Errors
@@ -157,15 +127,12 @@ fn may_be_archive(path: &Path) -> bool {
     storage::in_object_storage(path).is_some() || path.join("manifest.json").is_file()
 }
 
-/// Opens an archive: a selection of tables only if the program knows of it.
+/// Opens an archive. A selection of tables is refused: what it lacks would go unnoticed.
 fn open_whole(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     let opened = open(path)?;
-    match opened.as_ref().and_then(|archive| archive.manifest.selection.as_ref().zip(Some(&archive.is_taken)))
-    {
-        Some((selection, is_taken)) if !is_taken.load(Ordering::Relaxed) => {
-            Err(Error::Selection { selection: selection.to_string() })
-        }
-        _ => Ok(opened),
+    match opened.as_ref().and_then(|archive| archive.manifest.selection.as_ref()) {
+        Some(selection) => Err(Error::Selection { selection: selection.to_string() }),
+        None => Ok(opened),
     }
 }
 
@@ -187,13 +154,8 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     }
     let storage = storage::at(path)?;
     let Some(manifest) = Manifest::read(&storage)? else { return Ok(None) };
-    let archive = Arc::new(Archive {
-        storage,
-        manifest,
-        is_taken: AtomicBool::new(false),
-        last: Mutex::new(None),
-        last_object: LastObject::default(),
-    });
+    let archive =
+        Arc::new(Archive { storage, manifest, last: Mutex::new(None), last_object: LastObject::default() });
     *place = Some(Arc::clone(&archive));
     Ok(Some(archive))
 }

@@ -77,7 +77,7 @@ fn an_archive_of_some_tables_has_their_rows_and_brings_no_file_back() {
     let source = mysql.sandbox().compression(3).start().unwrap();
     source
         .sql(
-            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT); CREATE TABLE d.hidden LIKE d.t;
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT); CREATE TABLE d.hidden (id INT PRIMARY KEY, body TEXT);
              INSERT INTO d.t VALUES (1, 'chosen words'); INSERT INTO d.hidden VALUES (1, 'hidden words'); FLUSH BINARY LOGS;
              UPDATE d.t JOIN d.hidden USING (id) SET t.body = 'new chosen words', hidden.body = 'new hidden words'; FLUSH BINARY LOGS",
         )
@@ -100,6 +100,9 @@ fn an_archive_of_some_tables_has_their_rows_and_brings_no_file_back() {
         ["1", "2"].iter().flat_map(|n| folder.read(&format!("back/binlog-selected.00000{n}"))).collect();
     let has = |text: &str| all.windows(text.len()).any(|bytes| bytes == text.as_bytes());
     assert!(has("chosen words") && has("new chosen words") && !has("hidden words"));
+    let status = relay.status();
+    assert_eq!(status["archive"]["selection"], "d.*, without d.hidden");
+    assert_eq!(status["archive"]["last_file"], "binlog-selected.000002");
     // Started again it goes on with the same archive.
     drop(relay);
     let mut relay = configuration.start(&folder);

@@ -191,13 +191,7 @@ impl Logs {
         if paths.iter().filter(|path| *path == "-").count() > 1 {
             return Err(Error::Log("standard input: named more than once".to_owned()));
         }
-        let paths = input::expand_with_selections(paths, &mut |archive, tables| {
-            warn(&format!(
-                "{} is a selection of tables ({tables}): the rows of others were left out, statements stay",
-                archive.display()
-            ));
-        });
-        let paths = paths.map_err(|error| Error::Log(error.to_string()))?;
+        let paths = input::expand(paths).map_err(|error| Error::Log(error.to_string()))?;
         let logs = paths
             .into_iter()
             .map(|path| {

@@ -1,7 +1,8 @@
 //! Archives closed files: packs, stores, reads back and compares them (`binlogz-archive`). They are purged only once they
 //! are in the archive. If another log follows a log, all files of that log are closed, even the last one. If the archive
 //! can't be reached, files can't be purged; everything else goes on, and health says so after a while. A replica that
-//! needs purged files reads them restored from the archive, one by one (`brought_back`).
+//! needs purged files reads them restored from the archive, one by one (`brought_back`). From an archive that is a selection of tables
+//! none comes back.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_archive::Error as ArchiveError;
-use binlogz_archive::chosen_tables::{self, TableChoice, selected_name};
+use binlogz_archive::chosen_tables::{self, SelectedLog, TableChoice, selected_name};
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, ArchiveStorage};
@@ -28,7 +29,7 @@ use binlogz_store::{FileNumber, StoredLog};
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::rates::Throttles;
-use crate::telemetry::{Telemetry, complain, duties, say, spans};
+use crate::telemetry::{Telemetry, complain, duties, report, say, spans};
 
 /// How often to look for closed files.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -42,7 +43,7 @@ pub struct ArchiveOptions {
     pub to: PathBuf,
     /// Whether files that are encrypted here may go into an archive that is not.
     pub plaintext: bool,
-    /// The tables whose rows are archived. Unless these are all, the archive is a selection, and no file comes back from it.
+    /// The tables that are archived. Unless these are all, the archive is a selection, and no file comes back from it.
     pub tables: TableChoice,
     /// How many bytes may be brought back from the archive.
     pub bring_back: BringBack,
@@ -65,7 +66,7 @@ impl ArchiveOptions {
     pub(crate) const SPEED_MIN: u64 = 1 << 20;
 
     /// The name of a file in the archive.
-    fn name_of(&self, file: &str) -> String {
+    pub(crate) fn name_of(&self, file: &str) -> String {
         if self.tables.is_all() { file.to_owned() } else { selected_name(file) }
     }
 
@@ -229,7 +230,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
         let telemetry = Arc::clone(&house.telemetry);
         let throttles = Arc::clone(&house.throttles);
         let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
-        match add(&mut creator, options, (&log.name, bytes), mode) {
+        match add(house, &mut creator, options, (&log.name, bytes), mode) {
             // It is repaired first. What was packed before it is kept.
             Err(torn @ ArchiveError::Torn(_)) => {
                 refused = Some(failed(torn));
@@ -242,17 +243,22 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     refused.map_or(Ok(()), Err)
 }
 
-/// Puts a closed file into the archive: the whole of it, or the rows of the chosen tables.
+/// Puts a closed file into the archive: the whole of it, or the chosen tables.
 fn add(
+    house: &Housekeeping,
     creator: &mut Creator<'_>,
     options: &ArchiveOptions,
     (name, bytes): (&str, Arc<dyn ReadAt>),
     mode: u32,
 ) -> binlogz_archive::Result<()> {
-    let log = match options.tables.is_all() {
-        true => bytes,
-        false => chosen_tables::select(&bytes, &options.tables, WORKERS)?.log,
-    };
+    if options.tables.is_all() {
+        return creator.add_file(name, bytes, Some(mode));
+    }
+    let SelectedLog { log, doubts, .. } = chosen_tables::select(&bytes, &options.tables, WORKERS)?;
+    for doubt in doubts.lines() {
+        let line = format!("{name}: in the archive, a selection of tables: {doubt}");
+        report!(house.telemetry, true, &line);
+    }
     creator.add_file(&options.name_of(name), log, Some(mode))
 }
 

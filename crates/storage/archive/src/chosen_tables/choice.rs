@@ -99,9 +99,39 @@ impl TableChoice {
         };
         (self.only.is_empty() || self.only.iter().any(fits)) && !self.ignored.iter().any(fits)
     }
+
+    /// Whether a table of this database may be chosen.
+    pub fn has_some_of(&self, database: &[u8]) -> bool {
+        let is_ignored = self.ignored.iter().any(|pattern| pattern.is_of(database) && pattern.table == "*");
+        (self.only.is_empty() || self.only.iter().any(|pattern| pattern.is_of(database))) && !is_ignored
+    }
+
+    /// The tables that patterns name without `*`: those that are expected to be there.
+    pub fn named(&self) -> impl Iterator<Item = String> {
+        self.only.iter().filter(|pattern| pattern.is_name()).map(TablePattern::to_string)
+    }
+
+    /// The same patterns in small letters, in which servers with `lower_case_table_names=1` store names.
+    #[must_use]
+    pub fn in_small_letters(&self) -> TableChoice {
+        let only = self.only.iter().map(TablePattern::in_small_letters).collect();
+        TableChoice { only, ignored: self.ignored.iter().map(TablePattern::in_small_letters).collect() }
+    }
 }
 
 impl TablePattern {
+    fn is_name(&self) -> bool {
+        !self.database.contains('*') && !self.table.contains('*')
+    }
+
+    fn is_of(&self, database: &[u8]) -> bool {
+        is_match(self.database.as_bytes(), database)
+    }
+
+    fn in_small_letters(&self) -> Self {
+        TablePattern { database: self.database.to_lowercase(), table: self.table.to_lowercase() }
+    }
+
     fn all(texts: &[String]) -> Result<Vec<Self>, UnfitPattern> {
         texts.iter().map(|text| TablePattern::parse(text)).collect()
     }
@@ -173,6 +203,25 @@ mod tests {
         ] {
             assert_eq!(has(only, ignored, table), expected, "{only:?} {ignored:?} {table}");
         }
+    }
+
+    #[test]
+    fn databases_without_a_chosen_table_are_told() {
+        for (only, ignored, database, expected) in [
+            (&[][..], &[][..], "shop", true),
+            (&["shop.a"], &[], "shop", true),
+            (&["shop.a"], &[], "shops", false),
+            (&["*.a"], &["sho*.*"], "shop", false),
+            (&["*.a"], &["shop.b*"], "shop", true),
+            (&[], &["shop.*"], "shop", false),
+        ] {
+            let choice = choice(only, ignored).unwrap();
+            assert_eq!(choice.has_some_of(database.as_bytes()), expected, "{only:?} {ignored:?} {database}");
+        }
+        let named: Vec<_> = choice(&["a.b", "a.*", "*.b", "c.d.e"], &["x.y"]).unwrap().named().collect();
+        assert_eq!(named, ["a.b", "c.d.e"]);
+        let choice = choice(&["Shop.A*"], &["SHOP.ab"]).unwrap().in_small_letters();
+        assert!(choice.has(b"shop", b"ac") && !choice.has(b"shop", b"ab") && !choice.has(b"Shop", b"AC"));
     }
 
     #[test]

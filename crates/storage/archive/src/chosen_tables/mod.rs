@@ -1,28 +1,34 @@
-//! A log with the rows of some tables only: what `archive create --table` puts into an archive, which is then a selection.
+//! A log with some tables only: what `archive create --table` puts into an archive, which is then a selection.
 //!
 //! ```text
-//! binlog.000007             GTID · BEGIN · Table_map a · Table_map b · Rows a · Rows b · XID
-//! binlog-selected.000007    GTID · BEGIN · Table_map a · filler      · Rows a · filler · XID
+//! binlog.000007             GTID · BEGIN · Table_map a · Table_map b · Rows a · Rows b · XID    GTID · DROP TABLE b
+//! binlog-selected.000007    GTID · BEGIN · Table_map a · filler      · Rows a · filler · XID    GTID · BEGIN · filler · COMMIT
 //! ```
 //!
-//! First payloads are expanded. Then a filler of its size takes the place of each event with rows of another table, so positions and
+//! First payloads are expanded. Then fillers take the place of what is about other tables, byte for byte as large, so positions and
 //! lengths are those of the log as `expand` writes it: of a log without payloads, its own. All transactions stay, with their GTIDs.
 //! The log has a name of its own, since it is not the server's: nothing that compares it with the server's logs, or purges them, takes
-//! one for the other.
-//!
-//! Statements stay, whatever tables they change; the texts of statements beside rows don't.
+//! one for the other. And the fillers of table maps name their tables, so readers tell that rows were there.
 //!
 //! * `choice`: which tables;
+//! * `statement_fate`: which statements are about them;
+//! * `doubts`: what isn't known for certain;
+//! * `filler`: what stands in the place of an event;
 //! * `selected_log`: the events.
 
 mod choice;
+mod doubts;
+mod filler;
 mod selected_log;
+mod statement_fate;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use binlogz_flow::{Error as FlowError, Input, ReadAt, Rewrite, Rewriter};
 
 pub use choice::{TableChoice, UnfitPattern};
+pub use doubts::SelectionDoubts;
 
 use crate::error::{Error, Result};
 use crate::log::framing::LogFraming;
@@ -33,12 +39,18 @@ const SUFFIX: &str = "-selected";
 /// Bytes of a log that are read at once.
 const PIECE_SIZE: usize = 256 << 10;
 
-/// A log without the rows of other tables.
+/// A log with some tables only.
 pub struct SelectedLog {
     /// Its bytes.
     pub log: Arc<dyn ReadAt>,
-    /// The events in whose places fillers stand.
+    /// Events with rows of other tables, or with a statement's text beside rows, that were left out.
     pub events_left_out: u64,
+    /// Statements that were left out.
+    pub statements_left_out: u64,
+    /// Tables with rows, of those that the choice [names](TableChoice::named).
+    pub met: BTreeSet<String>,
+    /// What isn't known about it.
+    pub doubts: SelectionDoubts,
 }
 
 /// The name of a log as a selection: `binlog-selected.000007`.
@@ -49,11 +61,11 @@ pub fn selected_name(log: &str) -> String {
     }
 }
 
-/// Leaves the rows of tables out of a closed log that are not chosen.
+/// Leaves out of a closed log what is about tables that are not chosen.
 ///
 /// # Errors
 ///
-/// A log that is torn or damaged, or MariaDB's; payloads that can't be expanded; a full disk.
+/// A log that is torn or damaged, or has events that nobody can read; payloads that can't be expanded; a full disk.
 pub fn select(log: &Arc<dyn ReadAt>, choice: &TableChoice, workers: usize) -> Result<SelectedLog> {
     check_whole(log.as_ref())?;
     let mut writer = SelectedLogWriter::new(choice)?;

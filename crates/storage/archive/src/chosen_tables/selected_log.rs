@@ -1,34 +1,44 @@
-//! Writes the events of a log whose payloads are expanded, with fillers in the places of rows of other tables.
+//! Writes the events of a log whose payloads are expanded, with fillers in the places of what is about other tables.
 //!
 //! ```text
 //! event      body begins with          what is written
-//! Table_map  table id 6, flags 2, …    of a chosen table: the event, once rows of it come; of another: a filler
+//! Table_map  table id 6, flags 2, …    of a chosen table: the event, once rows of it come; of another: a filler that names it
 //! Rows       table id 6, flags 2, …    of a chosen table: the event; of another: a filler
-//! Rows_query                           a filler: it may quote rows of other tables
-//! others                               the event
-//!
-//! filler     the event's header with the type Ignorable (28) and the flag IGNORABLE, zeros, checksum
+//! Rows_query, Annotate_rows            a filler: they may quote rows of other tables
+//! Query      see `statement_fate`      the event, a shorter one with spaces, a filler, or an empty transaction
+//! Transaction_context                  a filler: hashes of rows
+//! GTID, XID, file's own, LOAD DATA …   the event
+//! unknown                              none: the log is refused
 //! ```
 //!
 //! The last rows event of a statement has a flag by which a server applies what it has and closes its tables. If that event is left
 //! out, the last one before it that stays gets the flag. If none stays, the statement's table maps don't either.
 //!
+//! MariaDB's GTID event says whether a BEGIN is one with it, so it waits for the event after it.
+//!
 //! The output is a temporary file. No place of it with rows is written twice, since it is encrypted (`binlogz-scratch-file`): a table
 //! map is written once it is known whether it stays, and later only a flag and a checksum change.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
-use binlogz_binlog::event::{FormatDescription, TableMapEvent};
+use binlogz_binlog::event::{
+    CompressedEvent, FormatDescription, LeftOutTable, PostHeaderLengths, QueryEvent, TableMapEvent,
+};
+use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{
-    ChecksumAlgorithm, EventClass, EventFrame, EventHeader, EventType, Framing, HeaderFlags, MAGIC,
+    Boundary, ChecksumAlgorithm, EventClass, EventFrame, EventHeader, EventType, Framing, HeaderFlags, MAGIC,
+    TransactionBoundaryParser,
 };
 use binlogz_scratch_file::Scratch;
 
-use super::{SelectedLog, TableChoice};
+use super::doubts::DoubtfulStatement;
+use super::statement_fate::{StatementFate, StatementJudge};
+use super::{SelectedLog, SelectionDoubts, TableChoice, filler};
 use crate::error::{Error, Result};
 use crate::log::events::TABLE_MAP_POST_HEADER;
 
@@ -36,10 +46,15 @@ use crate::log::events::TABLE_MAP_POST_HEADER;
 const ROWS_HEAD_SIZE: usize = 8;
 /// The flag of the last rows event of a statement.
 const STATEMENT_END: u8 = 0x01;
-/// A table map or format description of more bytes is no server's: 4,096 columns with names and metadata need less.
+/// The table of an event that has no rows and only ends a statement, in 6 bytes or in the 4 of older logs: no table has this number.
+const NO_TABLES: [u64; 2] = [0x00ff_ffff, 0xffff_ffff_ffff];
+/// A table map or format description of more bytes is no server's: 4,096 columns with names and metadata need less. Nor is a longer
+/// statement read.
 const HELD_SIZE_MAX: u32 = 16 << 20;
-/// Bytes of an event that are read again, and zeros that are written, at once.
-const ZEROS_SIZE: usize = 64 << 10;
+/// Bytes of an event that are read again at once.
+const PIECE_SIZE: usize = 64 << 10;
+/// Where the flags are in the body of MariaDB's GTID event, after sequence number and domain.
+const MARIADB_FLAGS_OFFSET: usize = 12;
 
 /// Where the writer is within an event.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +69,7 @@ enum EventStage {
 
 /// Writes a log's events as they come, in any pieces.
 pub(super) struct SelectedLogWriter<'c> {
-    choice: &'c TableChoice,
+    judge: StatementJudge<'c>,
     file: Scratch,
     /// Where the next byte goes.
     at: u64,
@@ -63,8 +78,18 @@ pub(super) struct SelectedLogWriter<'c> {
     stage: EventStage,
     has_magic: bool,
     checksum: ChecksumAlgorithm,
+    lengths: PostHeaderLengths,
+    parser: TransactionBoundaryParser,
+    /// MariaDB's GTID event and where it goes, until the event after it is known.
+    gtid: Option<(u64, Vec<u8>)>,
     statement: ChosenRows,
+    /// Tables that the choice names.
+    named: BTreeSet<String>,
+    /// Those of them that have rows.
+    met: BTreeSet<String>,
     events_left_out: u64,
+    statements_left_out: u64,
+    doubts: SelectionDoubts,
     error: Option<Error>,
 }
 
@@ -73,6 +98,8 @@ pub(super) struct SelectedLogWriter<'c> {
 struct ChosenRows {
     /// Ids of tables whose rows are left out.
     left_out: Vec<u64>,
+    /// Ids of the others.
+    chosen: Vec<u64>,
     /// Maps of chosen tables, which are written before the first rows of one, and where.
     maps: Vec<(u64, Vec<u8>)>,
     /// The last rows event that stays.
@@ -83,15 +110,22 @@ impl<'c> SelectedLogWriter<'c> {
     /// Writes into a new temporary file.
     pub(super) fn new(choice: &'c TableChoice) -> Result<Self> {
         Ok(SelectedLogWriter {
-            choice,
+            judge: StatementJudge { choice, lowered: choice.in_small_letters() },
             file: Scratch::new().map_err(Error::io("make a temporary file"))?,
             at: 0,
             front: Vec::new(),
             stage: EventStage::Front(MAGIC.len()),
             has_magic: false,
             checksum: ChecksumAlgorithm::NONE,
+            lengths: PostHeaderLengths::default(),
+            parser: TransactionBoundaryParser::new(),
+            gtid: None,
             statement: ChosenRows::default(),
+            named: choice.named().collect(),
+            met: BTreeSet::new(),
             events_left_out: 0,
+            statements_left_out: 0,
+            doubts: SelectionDoubts::default(),
             error: None,
         })
     }
@@ -106,8 +140,15 @@ impl<'c> SelectedLogWriter<'c> {
         if !self.front.is_empty() {
             return Err(Error::damaged("selected log", "an end inside an event", "whole events"));
         }
+        self.settle_gtid(false)?;
         self.keep_maps()?;
-        Ok(SelectedLog { log: Arc::new(self.file), events_left_out: self.events_left_out })
+        Ok(SelectedLog {
+            log: Arc::new(self.file),
+            events_left_out: self.events_left_out,
+            statements_left_out: self.statements_left_out,
+            met: self.met,
+            doubts: self.doubts,
+        })
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<()> {
@@ -115,22 +156,22 @@ impl<'c> SelectedLogWriter<'c> {
         while !rest.is_empty() {
             match self.stage {
                 EventStage::Front(needed) => {
-                    let (now, behind) = split(rest, needed.saturating_sub(self.front.len()) as u64);
+                    let (now, after) = split(rest, needed.saturating_sub(self.front.len()) as u64);
                     self.front.extend_from_slice(now);
-                    rest = behind;
+                    rest = after;
                     if self.front.len() >= needed {
                         self.decide()?;
                     }
                 }
                 EventStage::Kept(left) => {
-                    let (now, behind) = split(rest, left);
+                    let (now, after) = split(rest, left);
                     self.write(now)?;
-                    rest = behind;
+                    rest = after;
                     self.go_on(EventStage::Kept(left - now.len() as u64));
                 }
                 EventStage::LeftOut(left) => {
-                    let (now, behind) = split(rest, left);
-                    rest = behind;
+                    let (now, after) = split(rest, left);
+                    rest = after;
                     self.go_on(EventStage::LeftOut(left - now.len() as u64));
                 }
             }
@@ -172,46 +213,63 @@ impl<'c> SelectedLogWriter<'c> {
             self.stage = EventStage::Front(needed);
             return Ok(());
         }
-        match header.event_type.class() {
-            EventClass::TableMap => self.table_map(&header),
-            EventClass::Rows => self.rows(&header),
-            EventClass::RowsStatement => {
-                self.end_statement()?;
-                self.leave_out(&header)
+        let (_, body) = split(&self.front, HEADER_SIZE as u64);
+        let body_size = u64::from(header.event_size) - smallest as u64;
+        let boundary = self.parser.feed(&header, split(body, body_size).0).boundary;
+        let class = header.event_type.class();
+        if class != EventClass::Statement && class != EventClass::CompressedStatement {
+            self.settle_gtid(false)?;
+        }
+        if !matches!(class, EventClass::TableMap | EventClass::Rows | EventClass::CompressedRows) {
+            self.end_statement()?;
+        }
+        self.by_class(&header, class, boundary)
+    }
+
+    fn by_class(&mut self, header: &EventHeader, class: EventClass, boundary: Boundary) -> Result<()> {
+        match class {
+            EventClass::TableMap => self.table_map(header),
+            EventClass::Rows | EventClass::CompressedRows => self.rows(header),
+            EventClass::RowsStatement | EventClass::GroupContext => self.leave_out(header, &[]),
+            EventClass::Statement | EventClass::CompressedStatement => self.statement(header, boundary),
+            EventClass::LoadStatement => {
+                self.doubts.note_statement(DoubtfulStatement::Rows, self.at);
+                self.keep(header)
+            }
+            EventClass::MariadbGtid => {
+                let event = std::mem::take(&mut self.front);
+                self.gtid = Some((self.at, event));
+                self.pass(header);
+                Ok(())
             }
             EventClass::File => {
-                self.end_statement()?;
                 if header.event_type == EventType::FORMAT_DESCRIPTION {
                     self.format_description()?;
                 }
-                self.keep(&header)
+                self.keep(header)
+            }
+            EventClass::Unknown if header.flags.contains(HeaderFlags::IGNORABLE) => {
+                self.leave_out(header, &[])
+            }
+            EventClass::FileNote if header.event_type != EventType::MARIADB_START_ENCRYPTION => {
+                self.keep(header)
             }
             EventClass::Gtid
-            | EventClass::Statement
-            | EventClass::LoadStatement
             | EventClass::StatementValue
             | EventClass::LoadBlock
             | EventClass::LoadEnd
             | EventClass::Commit
             | EventClass::Incident
-            | EventClass::GroupContext
             | EventClass::GroupView
             | EventClass::Ignorable
-            | EventClass::Heartbeat => {
-                self.end_statement()?;
-                self.keep(&header)
+            | EventClass::Heartbeat => self.keep(header),
+            EventClass::FileNote | EventClass::Payload | EventClass::Dead | EventClass::Unknown => {
+                Err(Error::unexpected(
+                    format!("event at {}", self.at),
+                    header.event_type,
+                    "one whose tables are known, to leave out others",
+                ))
             }
-            EventClass::FileNote
-            | EventClass::MariadbGtid
-            | EventClass::CompressedStatement
-            | EventClass::CompressedRows
-            | EventClass::Payload
-            | EventClass::Dead
-            | EventClass::Unknown => Err(Error::unexpected(
-                format!("event at {}", self.at),
-                header.event_type,
-                "one whose tables are known, to leave out rows of others",
-            )),
         }
     }
 
@@ -220,30 +278,116 @@ impl<'c> SelectedLogWriter<'c> {
         let frame = frame.ok_or_else(|| Error::damaged("format description", "a part", "the whole event"))?;
         let frame = frame.verify()?;
         let description = FormatDescription::decode_frame(&frame)?;
-        if description.is_mariadb() {
-            let version = description.server_version();
-            return Err(Error::unexpected(
-                "log",
-                format_args!("MariaDB's ({version})"),
-                "MySQL's, to leave out tables",
-            ));
-        }
         self.checksum = description.checksum_algorithm;
+        self.lengths = PostHeaderLengths::new(&description.post_header_lengths);
         Ok(())
     }
 
-    fn table_map(&mut self, header: &EventHeader) -> Result<()> {
+    /// Writes MariaDB's GTID event that waits: as it is, or as one that takes the place of BEGIN and announces nothing.
+    fn settle_gtid(&mut self, begins: bool) -> Result<()> {
+        let Some((at, event)) = self.gtid.take() else { return Ok(()) };
+        if !begins {
+            return self.write_at(&event, at);
+        }
+        let frame = EventFrame::from_bytes(&event, self.checksum.size())?;
+        let mut body = frame.body().to_vec();
+        body.iter_mut().skip(MARIADB_FLAGS_OFFSET).for_each(|byte| *byte = 0);
+        self.write_at(&encode_event(*frame.header(), &body, self.checksum), at)
+    }
+
+    fn statement(&mut self, header: &EventHeader, boundary: Boundary) -> Result<()> {
+        let (fate, shortened) = match self.front.len() == header.event_size as usize {
+            true => self.fate(header)?,
+            false => (StatementFate::StayInDoubt(DoubtfulStatement::Rows), None),
+        };
+        let is_whole = boundary == Boundary::End;
+        match fate {
+            StatementFate::LeaveOut if is_whole => {
+                let begins = self.gtid.is_none();
+                match filler::empty_transaction(header, begins, self.checksum) {
+                    Some(events) => {
+                        self.settle_gtid(true)?;
+                        self.statements_left_out += 1;
+                        self.replace(&events)
+                    }
+                    None => self.keep_in_doubt(header, DoubtfulStatement::NoRoom),
+                }
+            }
+            StatementFate::LeaveOut => {
+                self.settle_gtid(false)?;
+                self.statements_left_out += 1;
+                self.pass_over(header, &[])
+            }
+            StatementFate::Shorten(_) => {
+                self.settle_gtid(false)?;
+                match shortened {
+                    Some(event) => self.replace(&event),
+                    None => self.keep_in_doubt(header, DoubtfulStatement::BothKinds),
+                }
+            }
+            StatementFate::StayInDoubt(kind) => self.keep_in_doubt(header, kind),
+            StatementFate::Stay => {
+                self.settle_gtid(false)?;
+                self.keep(header)
+            }
+        }
+    }
+
+    fn keep_in_doubt(&mut self, header: &EventHeader, kind: DoubtfulStatement) -> Result<()> {
+        self.settle_gtid(false)?;
+        self.doubts.note_statement(kind, self.at);
+        self.keep(header)
+    }
+
+    /// What becomes of the statement that is there as a whole; if it is to be shortened and there is room, the event with the new
+    /// text.
+    fn fate(&self, header: &EventHeader) -> Result<(StatementFate, Option<Vec<u8>>)> {
         let frame = EventFrame::from_bytes(&self.front, self.checksum.size())?;
-        let map = TableMapEvent::decode(frame.body(), TABLE_MAP_POST_HEADER)?;
-        if self.choice.has(map.database, map.table) {
-            let event = std::mem::take(&mut self.front);
-            self.statement.maps.push((self.at, event));
-            self.at += u64::from(header.event_size);
-            self.go_on(EventStage::Kept(0));
+        let mut expanded = Vec::new();
+        let body: &[u8] = if header.event_type.class() == EventClass::CompressedStatement {
+            CompressedEvent::decode(header.event_type, frame.body(), &self.lengths)?.expand(&mut expanded)?;
+            &expanded
+        } else {
+            frame.body()
+        };
+        let query = QueryEvent::decode(body)?;
+        let fate = self.judge.fate(&query);
+        let StatementFate::Shorten(text) = &fate else { return Ok((fate, None)) };
+        let spaces = " ".repeat(query.statement.len().saturating_sub(text.len()));
+        let padded = format!("{text}{spaces}");
+        let statement = padded.as_bytes();
+        let shortened = QueryEvent { statement, ..query }.encode()?;
+        let event =
+            encode_event(EventHeader { event_type: EventType::QUERY, ..*header }, &shortened, self.checksum);
+        // One that was compressed is larger now, as a rule.
+        let fits = event.len() == header.event_size as usize;
+        Ok((fate, fits.then_some(event)))
+    }
+
+    fn table_map(&mut self, header: &EventHeader) -> Result<()> {
+        let front = std::mem::take(&mut self.front);
+        let frame = EventFrame::from_bytes(&front, self.checksum.size())?;
+        let TableMapEvent { database, table, table_id, .. } =
+            TableMapEvent::decode(frame.body(), TABLE_MAP_POST_HEADER)?;
+        if self.judge.choice.has(database, table) {
+            if self.met.len() < self.named.len() {
+                let name =
+                    format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table));
+                self.met.extend(self.named.get(&name).cloned());
+            }
+            self.statement.chosen.push(table_id.0);
+            self.statement.maps.push((self.at, front));
+            self.pass(header);
             return Ok(());
         }
-        self.statement.left_out.push(map.table_id.0);
-        self.leave_out(header)
+        let [low_database, low_table] =
+            [database, table].map(|name| String::from_utf8_lossy(name).to_lowercase());
+        if self.judge.lowered.has(low_database.as_bytes(), low_table.as_bytes()) {
+            self.doubts.note_other_case(database, table);
+        }
+        self.statement.left_out.push(table_id.0);
+        let mark = LeftOutTable { database, table }.encode().unwrap_or_default();
+        self.leave_out(header, &mark)
     }
 
     fn rows(&mut self, header: &EventHeader) -> Result<()> {
@@ -257,11 +401,17 @@ impl<'c> SelectedLogWriter<'c> {
             if ends {
                 self.end_before()?;
             }
-            self.leave_out(header)?;
-        } else {
+            self.leave_out(header, &[])?;
+        } else if self.statement.chosen.contains(&table) || NO_TABLES.contains(&table) {
             self.keep_maps()?;
             self.statement.last = Some(self.at..self.at + u64::from(header.event_size));
             self.keep(header)?;
+        } else {
+            return Err(Error::unexpected(
+                format!("rows event at {}", self.at),
+                format_args!("table number {table}, which no table map of its statement has"),
+                "one that tells the table",
+            ));
         }
         if ends {
             self.statement = ChosenRows::default();
@@ -275,7 +425,8 @@ impl<'c> SelectedLogWriter<'c> {
             return self.set_statement_end(last);
         }
         for (at, event) in std::mem::take(&mut self.statement.maps) {
-            self.fill(at, &EventHeader::decode(&event)?)?;
+            self.events_left_out += 1;
+            self.fill(at, &EventHeader::decode(&event)?, &[])?;
         }
         Ok(())
     }
@@ -305,10 +456,10 @@ impl<'c> SelectedLogWriter<'c> {
         }
         let end = event.end - CHECKSUM_SIZE as u64;
         let mut crc = Crc32::new();
-        let mut piece = vec![0; ZEROS_SIZE];
+        let mut piece = vec![0; PIECE_SIZE];
         let mut at = event.start;
         while at < end {
-            let size = usize::try_from(end - at).unwrap_or(ZEROS_SIZE).min(ZEROS_SIZE);
+            let size = usize::try_from(end - at).unwrap_or(PIECE_SIZE).min(PIECE_SIZE);
             let piece = piece.get_mut(..size).unwrap_or_default();
             self.file.read_exact_at(piece, at).map_err(Error::io("read a temporary file"))?;
             crc.update(piece);
@@ -327,35 +478,40 @@ impl<'c> SelectedLogWriter<'c> {
         Ok(())
     }
 
-    /// A filler takes the place of the current event.
-    fn leave_out(&mut self, header: &EventHeader) -> Result<()> {
-        self.fill(self.at, header)?;
-        self.at += u64::from(header.event_size);
-        let left = u64::from(header.event_size).saturating_sub(self.front.len() as u64);
-        self.go_on(EventStage::LeftOut(left));
+    /// These bytes take the place of the current event, which is as large and there as a whole.
+    fn replace(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write(bytes)?;
+        self.go_on(EventStage::LeftOut(0));
         Ok(())
     }
 
-    fn fill(&mut self, at: u64, replaced: &EventHeader) -> Result<()> {
+    /// The current event, which was taken as a whole, is written later.
+    fn pass(&mut self, header: &EventHeader) {
+        self.at += u64::from(header.event_size);
+        self.go_on(EventStage::Kept(0));
+    }
+
+    /// A filler takes the place of the current event, which has rows or is beside some. Its body begins with `mark`.
+    fn leave_out(&mut self, header: &EventHeader, mark: &[u8]) -> Result<()> {
         self.events_left_out += 1;
-        let flags = HeaderFlags(replaced.flags.0 | HeaderFlags::IGNORABLE.0);
-        let header = EventHeader { event_type: EventType::IGNORABLE, flags, ..*replaced }.encode();
-        let mut crc = Crc32::new();
-        crc.update(&header);
-        self.write_at(&header, at)?;
-        let end = at + (replaced.event_size as u64).saturating_sub(self.checksum.size() as u64);
-        let mut zeros_at = at + HEADER_SIZE as u64;
-        while zeros_at < end {
-            let size = usize::try_from(end - zeros_at).unwrap_or(ZEROS_SIZE).min(ZEROS_SIZE);
-            let zeros = ZEROS.get(..size).unwrap_or(&ZEROS);
-            crc.update(zeros);
-            self.write_at(zeros, zeros_at)?;
-            zeros_at += zeros.len() as u64;
-        }
-        match self.checksum == ChecksumAlgorithm::NONE {
-            true => Ok(()),
-            false => self.write_at(&crc.finish().to_le_bytes(), end),
-        }
+        self.pass_over(header, mark)
+    }
+
+    fn pass_over(&mut self, header: &EventHeader, mark: &[u8]) -> Result<()> {
+        self.fill(self.at, header, mark)?;
+        self.at += u64::from(header.event_size);
+        let front_size = front_size(header)? as u64;
+        self.go_on(EventStage::LeftOut(u64::from(header.event_size).saturating_sub(front_size)));
+        Ok(())
+    }
+
+    fn fill(&self, at: u64, replaced: &EventHeader, mark: &[u8]) -> Result<()> {
+        let mut end = at;
+        filler::write(replaced, mark, self.checksum, |bytes| {
+            self.write_at(bytes, end)?;
+            end += bytes.len() as u64;
+            Ok(())
+        })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
@@ -369,25 +525,46 @@ impl<'c> SelectedLogWriter<'c> {
     }
 }
 
-/// Zeros that are written at once.
-static ZEROS: [u8; ZEROS_SIZE] = [0; ZEROS_SIZE];
-
 /// How much of an event has to be there before it is decided.
 fn front_size(header: &EventHeader) -> Result<usize> {
-    let whole = match header.event_type.class() {
-        EventClass::Rows => return Ok((HEADER_SIZE + ROWS_HEAD_SIZE).min(header.event_size as usize)),
-        EventClass::TableMap => true,
-        _ => header.event_type == EventType::FORMAT_DESCRIPTION,
-    };
-    match whole {
-        true if header.event_size > HELD_SIZE_MAX => Err(Error::unexpected(
-            format!("size of a {}", header.event_type),
-            header.event_size,
-            format_args!("at most {HELD_SIZE_MAX}"),
-        )),
-        true => Ok(header.event_size as usize),
-        false => Ok(HEADER_SIZE),
+    let size = header.event_size as usize;
+    let start = HEADER_SIZE + TransactionBoundaryParser::body_wanted(header);
+    let has_room = header.event_size <= HELD_SIZE_MAX;
+    match header.event_type.class() {
+        EventClass::Rows | EventClass::CompressedRows => Ok((HEADER_SIZE + ROWS_HEAD_SIZE).min(size)),
+        EventClass::Statement | EventClass::CompressedStatement => {
+            Ok(if has_room { size } else { start.min(size) })
+        }
+        EventClass::TableMap | EventClass::MariadbGtid if has_room => Ok(size),
+        EventClass::File if has_room && header.event_type == EventType::FORMAT_DESCRIPTION => Ok(size),
+        EventClass::TableMap | EventClass::MariadbGtid => Err(too_large(header)),
+        EventClass::File if header.event_type == EventType::FORMAT_DESCRIPTION => Err(too_large(header)),
+        EventClass::File
+        | EventClass::FileNote
+        | EventClass::Gtid
+        | EventClass::LoadStatement
+        | EventClass::StatementValue
+        | EventClass::LoadBlock
+        | EventClass::LoadEnd
+        | EventClass::RowsStatement
+        | EventClass::Commit
+        | EventClass::Incident
+        | EventClass::GroupContext
+        | EventClass::GroupView
+        | EventClass::Ignorable
+        | EventClass::Heartbeat
+        | EventClass::Payload
+        | EventClass::Dead
+        | EventClass::Unknown => Ok(start.min(size)),
     }
+}
+
+fn too_large(header: &EventHeader) -> Error {
+    Error::unexpected(
+        format!("size of a {}", header.event_type),
+        header.event_size,
+        format_args!("at most {HELD_SIZE_MAX}"),
+    )
 }
 
 /// The first bytes, at most so many, and the others.
@@ -410,157 +587,4 @@ impl Write for SelectedLogWriter<'_> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
-mod tests {
-    use binlogz_binlog::frame::encode_event;
-    use binlogz_testkit::builder::{EndPositions, LogBuilder, Release};
-
-    use super::*;
-
-    const CRC32: ChecksumAlgorithm = ChecksumAlgorithm::CRC32;
-
-    /// A log whose events are a statement's, of which each word is one: `m1` maps table 1 (a.t1), `r1` has rows of it, `r1!` ends
-    /// the statement, `q` is its text, `x` another event.
-    fn log_of(statement: &str) -> Vec<u8> {
-        let mut log = LogBuilder::new(Release::MYSQL_9_7);
-        let mut bytes = log.take();
-        for word in statement.split_whitespace() {
-            let table = word.as_bytes().get(1).map_or(0, |digit| digit - b'0');
-            let flags = u8::from(word.ends_with('!'));
-            let (event_type, body) = match word.as_bytes()[0] {
-                b'm' => {
-                    let name = [b't', b'0' + table];
-                    let body =
-                        [&[table, 0, 0, 0, 0, 0, 1, 0, 1, b'a', 0, 2][..], &name, &[0, 1, 3, 0, 0]].concat();
-                    (EventType::TABLE_MAP, body)
-                }
-                b'r' => (
-                    EventType::WRITE_ROWS,
-                    [&[table, 0, 0, 0, 0, 0, flags, 0][..], &vec![9; 200_000]].concat(),
-                ),
-                b'q' => (EventType::ROWS_QUERY, b"\x07INSERT ".to_vec()),
-                _ => (EventType::XID, vec![1; 8]),
-            };
-            let header = EventHeader {
-                timestamp: 7,
-                event_type,
-                server_id: 3,
-                event_size: 0,
-                end_log_pos: 0,
-                flags: HeaderFlags::default(),
-            };
-            bytes.extend(encode_event(header, &body, CRC32));
-        }
-        bytes
-    }
-
-    /// The same statement of a selection, read back: `_` for each filler.
-    fn selected(statement: &str, ignored: &str, size: usize) -> String {
-        let log = log_of(statement);
-        let choice = TableChoice::new(&[], &[ignored.to_owned()]).unwrap();
-        let mut writer = SelectedLogWriter::new(&choice).unwrap();
-        log.chunks(size).for_each(|piece| writer.write_all(piece).unwrap());
-        let selected = writer.finish().unwrap();
-        let mut bytes = vec![0; log.len() + 1];
-        let read = selected.log.fill_at(&mut bytes, 0).unwrap();
-        assert_eq!(read, log.len());
-        let mut shown = Vec::new();
-        let mut at = MAGIC.len();
-        while at < read {
-            let event_size = EventHeader::decode(&bytes[at..]).unwrap().event_size as usize;
-            let frame = EventFrame::from_bytes(&bytes[at..at + event_size], 4).unwrap();
-            assert_eq!(
-                frame.stored_checksum(),
-                Some(frame.computed_checksum()),
-                "{} at {at}",
-                frame.event_type()
-            );
-            at += event_size;
-            let table = char::from(b'0' + frame.body().first().copied().unwrap_or_default().min(9));
-            match frame.event_type() {
-                EventType::TABLE_MAP => shown.push(format!("m{table}")),
-                EventType::WRITE_ROWS => {
-                    let ends = if frame.body()[6] == STATEMENT_END { "!" } else { "" };
-                    shown.push(format!("r{table}{ends}"));
-                }
-                EventType::IGNORABLE => {
-                    assert!(frame.body().iter().all(|byte| *byte == 0));
-                    shown.push("_".into());
-                }
-                EventType::XID => shown.push("x".into()),
-                _ => {}
-            }
-        }
-        let fillers = shown.iter().filter(|word| *word == "_").count();
-        assert_eq!(selected.events_left_out, fillers as u64, "{statement}");
-        shown.join(" ")
-    }
-
-    #[test]
-    fn every_statement_of_which_rows_stay_ends() {
-        for (statement, expected) in [
-            ("m1 r1 r1! x", "m1 r1 r1! x"),
-            ("q m2 r2 r2! x", "_ _ _ _ x"),
-            ("m1 m2 r1 r1 r2! x", "m1 _ r1 r1! _ x"),
-            ("m1 m2 r1 r2 r2 r1 r2 r2! x", "m1 _ r1 _ _ r1! _ _ x"),
-            ("m2 m1 r2 r1! x", "_ m1 _ r1! x"),
-            ("m1 m2 r2 r2! x", "_ _ _ _ x"),
-            ("m1 m3 m2 r3 r2! x", "m1 m3 _ r3! _ x"),
-            ("m1 r1 m2 r2! m1 r1! x", "m1 r1! _ _ m1 r1! x"),
-            ("r7 r7! x", "r7 r7! x"),
-            ("m1 m2 r1 r2 x", "m1 _ r1 _ x"),
-            ("m1 x", "m1 x"),
-            ("m1", "m1"),
-        ] {
-            for size in [1, 1000, 1 << 20] {
-                if size == 1 && statement.len() > 12 {
-                    continue;
-                }
-                assert_eq!(selected(statement, "a.t2", size), expected, "{statement}");
-            }
-            let all = selected(statement, "b.*", 1 << 20);
-            assert_eq!(all.replace('_', "q"), statement, "all tables");
-        }
-    }
-
-    #[test]
-    fn what_is_not_a_mysql_log_is_refused() {
-        let choice = TableChoice::new(&[], &["a.b".to_owned()]).unwrap();
-        let written = |bytes: &[u8]| {
-            let mut writer = SelectedLogWriter::new(&choice).unwrap();
-            let written = writer.write_all(bytes);
-            match writer.take_error() {
-                Some(error) => Err(error.to_string()),
-                None => {
-                    written.unwrap();
-                    writer.finish().map(drop).map_err(|error| error.to_string())
-                }
-            }
-        };
-        let mysql = log_of("m1 r1! x");
-        assert_eq!(written(&mysql), Ok(()));
-        let error = written(&mysql[..mysql.len() - 1]).unwrap_err();
-        assert!(error.contains("an end inside an event"), "{error}");
-        let mut mariadb = LogBuilder::new(Release::MARIADB_10_11);
-        let error = written(&mariadb.positions(EndPositions::Own).take()).unwrap_err();
-        assert!(
-            error.starts_with("log is MariaDB's (10.11") && error.contains("expected MySQL's"),
-            "{error}"
-        );
-        let mut payload = mysql;
-        payload.extend(encode_event(
-            EventHeader {
-                timestamp: 7,
-                event_type: EventType::TRANSACTION_PAYLOAD,
-                server_id: 3,
-                event_size: 0,
-                end_log_pos: 0,
-                flags: HeaderFlags::default(),
-            },
-            &[0; 9],
-            CRC32,
-        ));
-        let error = written(&payload).unwrap_err();
-        assert!(error.contains("expected one whose tables are known"), "{error}");
-    }
-}
+mod tests;

@@ -56,13 +56,13 @@ pub(super) struct Create {
     /// it counts as a part, and the exit code is 1
     #[arg(long)]
     salvage: bool,
-    /// Store the rows of these tables only: DATABASE.TABLE with * for any letters; several times for several
+    /// Store these tables only: DATABASE.TABLE with * for any letters; several times for several
     ///
-    /// The archive is then a selection: logs are named BASE-selected.NNNNNN, fillers stand in the places of other rows, and PURGE
-    /// needs another archive.
+    /// The archive is then a selection: logs are named BASE-selected.NNNNNN, and no log may be purged for it. Statements that can't
+    /// be told from those of other tables stay, with exit code 1.
     #[arg(long, value_name = "PATTERN", conflicts_with_all = PARTS)]
     table: Vec<String>,
-    /// Store the rows of all tables but these, likewise
+    /// Store all tables but these, likewise
     #[arg(long, value_name = "PATTERN", conflicts_with_all = PARTS)]
     ignore_table: Vec<String>,
     /// Read all objects of the given logs that are in the archive already, and compare each with its SHA-256: otherwise it is
@@ -91,8 +91,8 @@ const EXAMPLES: &str = "Examples:
   binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
   binlogz archive create --to /backup/shop --table 'shop.*' --ignore-table 'shop.log_*' binlog.000042
 
-Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, 2 bad usage, bad
-input or I/O trouble.";
+Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, or of a selection
+not all is certain, 2 bad usage, bad input or I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -149,6 +149,9 @@ impl Create {
             print(out, &line)?;
         }
         if let Some(choice) = &choice {
+            for table in choice.named().filter(|table| !additions.met.contains(table)) {
+                print(out, &format!("{table}: has no rows in these logs"))?;
+            }
             print(out, &format!("{}: {}", self.to.display(), selection_line(choice)))?;
             return Ok(additions.exit);
         }

@@ -18,9 +18,6 @@ use crate::failure::{CommandFailure, Result};
 pub(super) struct ListJson<'a> {
     #[serde(flatten)]
     covered: CoverageJson,
-    /// The tables whose rows it has, if it is a selection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    selection: Option<&'a TableChoice>,
     logs: Vec<Log<'a>>,
 }
 
@@ -41,6 +38,9 @@ pub(super) struct FailedArchive {
 #[derive(Debug, Serialize)]
 pub(super) struct CoverageJson {
     archive: String,
+    /// The tables that it has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<TableChoice>,
     log_count: usize,
     bytes: u64,
     packed_bytes: u64,
@@ -77,6 +77,7 @@ impl CoverageJson {
         };
         CoverageJson {
             archive: archive.display().to_string(),
+            selection: coverage.selection.clone(),
             log_count: coverage.logs,
             bytes: coverage.size,
             packed_bytes: coverage.packed_size,
@@ -121,8 +122,7 @@ impl<'a> ListJson<'a> {
         checks: &LastChecks,
     ) -> ListJson<'a> {
         let logs = manifest.files.iter().map(Log::new).collect();
-        let covered = CoverageJson::new(archive, coverage, checks);
-        ListJson { covered, selection: manifest.selection.as_ref(), logs }
+        ListJson { covered: CoverageJson::new(archive, coverage, checks), logs }
     }
 }
 

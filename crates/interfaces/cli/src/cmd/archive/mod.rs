@@ -105,9 +105,7 @@ impl ArchiveCommand {
 
 /// What a selection of tables lacks, in words.
 fn selection_line(selection: &TableChoice) -> String {
-    format!(
-        "a selection of tables ({selection}): the rows of others were left out, so it takes no log's place"
-    )
+    format!("a selection of tables ({selection}): others were left out, so no log may be purged for it")
 }
 
 fn open(archive: &Path) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {

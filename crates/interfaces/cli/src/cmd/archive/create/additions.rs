@@ -1,6 +1,7 @@
 //! The logs that `archive create` goes through: which of them are added whole, which in part, and what is said of each.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -96,6 +97,8 @@ pub(super) struct Additions<'a> {
     choice: Option<&'a TableChoice>,
     /// The closed logs.
     pub(super) given: Vec<(String, &'a PathBuf)>,
+    /// Tables with rows, of those that the choice names.
+    pub(super) met: BTreeSet<String>,
     /// Logs left out because they are in use.
     pub(super) in_use: Vec<String>,
     pub(super) exit: Exit,
@@ -111,7 +114,8 @@ impl<'a> Additions<'a> {
     ) -> Self {
         let given = Vec::new();
         let in_use = Vec::new();
-        Additions { args, keyring, is_encrypted, torn, choice, given, in_use, exit: Exit::Done }
+        let met = BTreeSet::new();
+        Additions { args, keyring, is_encrypted, torn, choice, given, met, in_use, exit: Exit::Done }
     }
 
     /// Adds the logs in their order, up to one that can't be added: nothing after a missing log may be purged.
@@ -177,7 +181,12 @@ impl<'a> Additions<'a> {
         mode: Option<u32>,
     ) -> Result<()> {
         if let Some(choice) = self.choice {
-            return add_selected(creator, (path, name), self.selected((path, &log), choice)?, mode);
+            let mut selected = self.selected((path, &log), choice)?;
+            self.met.append(&mut selected.met);
+            if !selected.doubts.is_empty() {
+                self.exit = Exit::Negative;
+            }
+            return add_selected(creator, (path, name), selected, mode);
         }
         match creator.add_file(name, Arc::clone(&log), mode) {
             Err(Error::Torn(why)) if self.args.salvage || self.args.include_active => {
@@ -188,7 +197,7 @@ impl<'a> Additions<'a> {
         }
     }
 
-    /// A closed log without the rows of other tables.
+    /// A closed log without other tables.
     fn selected(&self, (path, log): (&Path, &Arc<dyn ReadAt>), choice: &TableChoice) -> Result<SelectedLog> {
         chosen_tables::select(log, choice, workers(self.args.jobs)).map_err(failure(path))
     }
@@ -212,17 +221,21 @@ impl<'a> Additions<'a> {
     }
 }
 
-/// Adds a log without the rows of other tables, under a name of its own.
+/// Adds a log without other tables, under a name of its own.
 fn add_selected(
     creator: &mut Creator<'_>,
     (path, name): (&Path, &str),
-    SelectedLog { log, events_left_out }: SelectedLog,
+    SelectedLog { log, events_left_out, statements_left_out, doubts, .. }: SelectedLog,
     mode: Option<u32>,
 ) -> Result<()> {
     let selected = chosen_tables::selected_name(name);
-    let left_out = counted(events_left_out, "events");
-    let line = format!("{name}: as {selected}, without {left_out} of rows of other tables");
+    let events = counted(events_left_out, "events");
+    let statements = counted(statements_left_out, "statements");
+    let line = format!("{name}: as {selected}, without {events} of rows and {statements} of other tables");
     progress::above(|| print(&mut io::stdout().lock(), &line))?;
+    for doubt in doubts.lines() {
+        progress::above(|| complain(&format!("{}: {doubt}", path.display())));
+    }
     creator.add_file(&selected, log, mode).map_err(failure(path))
 }
 
