@@ -210,7 +210,7 @@ fn a_statement_of_mariadb_that_stands_alone_becomes_an_empty_transaction() {
     assert_eq!(shown("TRUNCATE secret"), ("gtid 0x0 · COMMIT".to_owned(), 1));
     let own = "CREATE TABLE a.chosen (id INT)";
     assert_eq!(shown(own), (format!("gtid 0x21 · {own}"), 0));
-    // There is no room.
+    // One that can't be read stays.
     let selected = written(&mariadb_log(STANDALONE_DDL, "DROP"), &["a.*"]).unwrap();
     assert_eq!(selected.doubts.lines().len(), 1);
     assert!(selected.doubts.lines()[0].starts_with("1 statement"), "{:?}", selected.doubts);
