@@ -42,7 +42,7 @@ const PARTS_STAY_SECONDS: u64 = 3600;
 pub struct Manifest {
     format: String,
     version: u32,
-    /// The tables whose rows its logs have, if they are a selection; `None`: they are the server's logs. Since version 11.
+    /// The tables whose rows its logs have, if they are a selection; `None`: they are the server's logs. Since version 13.
     #[serde(default)]
     pub selection: Option<TableChoice>,
     /// Objects with the oldest logs, if there are many. Since version 10.
