@@ -1,6 +1,6 @@
 //! What a log with some tables only may lack or have too much of, since its log doesn't tell.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Names that are told; there may be thousands of them.
 const NAMES_MAX: usize = 20;
@@ -38,8 +38,8 @@ impl DoubtfulStatement {
 pub struct SelectionDoubts {
     /// How many statements of each kind there are, and where the first stands.
     statements: BTreeMap<DoubtfulStatement, (u64, u64)>,
-    /// Tables with rows that would be chosen in other letters, upper or lower case.
-    other_case: BTreeSet<String>,
+    /// Tables with rows whose names fit a pattern in other letters only, upper or lower case, and whether their rows stay.
+    other_case: BTreeMap<String, bool>,
 }
 
 impl SelectionDoubts {
@@ -47,10 +47,10 @@ impl SelectionDoubts {
         self.statements.entry(kind).or_insert((0, offset)).0 += 1;
     }
 
-    pub(super) fn note_other_case(&mut self, database: &[u8], table: &[u8]) {
+    pub(super) fn note_other_case(&mut self, [database, table]: [&[u8]; 2], stays: bool) {
         if self.other_case.len() < NAMES_MAX {
             let names = [database, table].map(String::from_utf8_lossy);
-            self.other_case.insert(names.join("."));
+            self.other_case.insert(names.join("."), stays);
         }
     }
 
@@ -65,8 +65,9 @@ impl SelectionDoubts {
             let noun = if *count == 1 { "statement" } else { "statements" };
             format!("{count} {noun}, the first at {offset}, {}", kind.in_words())
         });
-        let cases = self.other_case.iter().map(|table| {
-            format!("rows of {table} were left out: its name differs from a pattern in upper and lower case")
+        let cases = self.other_case.iter().map(|(table, stays)| {
+            let fate = if *stays { "stay" } else { "were left out" };
+            format!("rows of {table} {fate}: its name differs from a pattern in upper and lower case")
         });
         statements.chain(cases).collect()
     }
@@ -83,7 +84,7 @@ mod tests {
         assert!(doubts.is_empty() && doubts.lines().is_empty());
         for offset in [300, 700] {
             doubts.note_statement(DoubtfulStatement::Rows, offset);
-            doubts.note_other_case(b"Shop", b"t");
+            doubts.note_other_case([b"Shop", b"t"], false);
         }
         doubts.note_statement(DoubtfulStatement::BothKinds, 900);
         let lines = doubts.lines();
@@ -91,8 +92,11 @@ mod tests {
         assert!(lines[0].starts_with("2 statements, the first at 300, may change rows"), "{lines:?}");
         assert!(lines[1].starts_with("1 statement, the first at 900, name chosen"), "{lines:?}");
         assert!(lines[2].starts_with("rows of Shop.t were left out"), "{lines:?}");
-        (0..30)
-            .for_each(|number: u8| doubts.note_other_case(b"d", &[b'a' + number % 26, b'0' + number / 26]));
+        doubts.note_other_case([b"shop", b"secrets"], true);
+        assert!(doubts.lines()[3].starts_with("rows of shop.secrets stay: its name differs"));
+        (0..30).for_each(|number: u8| {
+            doubts.note_other_case([b"d", &[b'a' + number % 26, b'0' + number / 26]], false);
+        });
         assert_eq!(doubts.lines().len(), 2 + NAMES_MAX);
     }
 }

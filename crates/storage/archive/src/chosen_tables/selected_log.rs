@@ -230,9 +230,13 @@ impl<'c> SelectedLogWriter<'c> {
         match class {
             EventClass::TableMap => self.table_map(header),
             EventClass::Rows | EventClass::CompressedRows => self.rows(header),
-            EventClass::RowsStatement | EventClass::GroupContext => self.leave_out(header, &[]),
+            // A context and a view of group replication have hashes of rows.
+            EventClass::RowsStatement | EventClass::GroupContext | EventClass::GroupView => {
+                self.leave_out(header, &[])
+            }
             EventClass::Statement | EventClass::CompressedStatement => self.statement(header, boundary),
-            EventClass::LoadStatement => {
+            // Of a LOAD DATA that failed there is no statement, but its file's rows.
+            EventClass::LoadStatement | EventClass::LoadEnd => {
                 self.doubts.note_statement(DoubtfulStatement::Rows, self.at);
                 self.keep(header)
             }
@@ -257,10 +261,8 @@ impl<'c> SelectedLogWriter<'c> {
             EventClass::Gtid
             | EventClass::StatementValue
             | EventClass::LoadBlock
-            | EventClass::LoadEnd
             | EventClass::Commit
             | EventClass::Incident
-            | EventClass::GroupView
             | EventClass::Ignorable
             | EventClass::Heartbeat => self.keep(header),
             EventClass::FileNote | EventClass::Payload | EventClass::Dead | EventClass::Unknown => {
@@ -369,7 +371,13 @@ impl<'c> SelectedLogWriter<'c> {
         let frame = EventFrame::from_bytes(&front, self.checksum.size())?;
         let TableMapEvent { database, table, table_id, .. } =
             TableMapEvent::decode(frame.body(), TABLE_MAP_POST_HEADER)?;
-        if self.judge.choice.has(database, table) {
+        let [low_database, low_table] =
+            [database, table].map(|name| String::from_utf8_lossy(name).to_lowercase());
+        let is_chosen = self.judge.choice.has(database, table);
+        if is_chosen != self.judge.lowered.has(low_database.as_bytes(), low_table.as_bytes()) {
+            self.doubts.note_other_case([database, table], is_chosen);
+        }
+        if is_chosen {
             if self.met.len() < self.named.len() {
                 let name =
                     format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table));
@@ -379,11 +387,6 @@ impl<'c> SelectedLogWriter<'c> {
             self.statement.maps.push((self.at, front));
             self.pass(header);
             return Ok(());
-        }
-        let [low_database, low_table] =
-            [database, table].map(|name| String::from_utf8_lossy(name).to_lowercase());
-        if self.judge.lowered.has(low_database.as_bytes(), low_table.as_bytes()) {
-            self.doubts.note_other_case(database, table);
         }
         self.statement.left_out.push(table_id.0);
         let mark = LeftOutTable { database, table }.encode().unwrap_or_default();

@@ -81,7 +81,12 @@ impl StatementJudge<'_> {
             return StatementFate::Stay;
         }
         let names: Vec<_> = chosen.into_iter().map(TableReference::quoted).collect();
-        StatementFate::Shorten(format!("{front}{}", names.join(",")))
+        let shortened = format!("{front}{}", names.join(","));
+        // Other letters are written in the client's character set.
+        match shortened.is_ascii() {
+            true => StatementFate::Shorten(shortened),
+            false => StatementFate::StayInDoubt(DoubtfulStatement::BothKinds),
+        }
     }
 
     /// Whether a table that a statement names may be chosen.
@@ -150,6 +155,7 @@ mod tests {
                 StatementFate::Shorten("DROP TABLE IF EXISTS `b`,`shop`.`d`".into()),
             ),
             ("DROP TABLE other.a, log_b", LeaveOut),
+            ("DROP TABLE other.a, `é`", BOTH),
             ("CREATE DATABASE shop", Stay),
             ("CREATE DATABASE SHOP", Stay),
             ("DROP DATABASE other", LeaveOut),
