@@ -72,6 +72,7 @@ fn check_file(
     let mut problems = Vec::new();
     let mut lost = Vec::new();
     let mut walk = None;
+    let mut is_cut = false;
     for object in &file.objects {
         let blocks = last.open(storage, object).and_then(|object| {
             let (log, numbers) = object.log(&file.name)?;
@@ -94,6 +95,9 @@ fn check_file(
             let directory = directory.ok().flatten();
             let directory = directory.as_ref().zip(contents.as_ref());
             let walk = walk.get_or_insert_with(|| DirectoryWalk::new(&object.head_of(log)));
+            if is_cut {
+                walk.lose();
+            }
             let mut damaged = Vec::new();
             for number in numbers {
                 match object.block(number, workers) {
@@ -117,6 +121,7 @@ fn check_file(
             }
             Ok(damaged)
         });
+        is_cut = blocks.is_err();
         let all = |error| vec![format!("{}: {error}; it held {}", file.name, file.gtids)];
         lost.extend(blocks.unwrap_or_else(all));
     }

@@ -121,6 +121,7 @@ impl DirectoryDecoder<'_> {
             });
         }
         directory.columns.shape = within(column(from, count)?, shapes as i64 - 1)?;
+        self.check_events(directory)?;
         let last = directory.columns.shape.split_last().map_or(&[][..], |(_, before)| before);
         let is_open = |shape: &i64| {
             directory.shapes.get(*shape as usize).is_some_and(|shape| shape.ending == PartEnding::Open)
@@ -128,6 +129,21 @@ impl DirectoryDecoder<'_> {
         match last.iter().any(is_open) {
             true => Err(damaged("a transaction that is open before another", "that its end comes first")),
             false => Ok(()),
+        }
+    }
+
+    /// Many transactions may have one shape, but all their events and tables are in the block.
+    fn check_events(&self, directory: &BlockDirectory) -> Result<()> {
+        let in_shape = |shape: &i64| {
+            let shape = directory.shapes.get(*shape as usize);
+            shape.map_or(0, |shape| shape.events.max(shape.rows.len() as u64))
+        };
+        let all = directory.columns.shape.iter().map(in_shape).fold(0, u64::saturating_add);
+        match all <= self.count_max as u64 {
+            true => Ok(()),
+            false => {
+                Err(damaged(format!("{all} events of transactions"), "as many as the block has room for"))
+            }
         }
     }
 
