@@ -21,7 +21,7 @@ use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, Ta
 use binlogz_source::ConnectOptions;
 
 use super::defaults::{DefaultCell, default_cells};
-use super::earlier_images::{EarlierImages, RowNumber, key_digest};
+use super::earlier_images::{EarlierImage, EarlierImages, RowNumber, key_digest};
 use super::live_rows::{LiveRowTable, LiveRows};
 use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
@@ -50,13 +50,13 @@ pub(crate) struct ImageRebuilder<'o, R> {
     /// Tables that the open transaction changed, and those of prepared ones.
     changed: BTreeSet<usize>,
     prepared: HashMap<String, BTreeSet<usize>>,
-    /// How many rows came up so far.
+    /// The number of rows that came up so far.
     rows: RowNumber,
     /// The rows that were chosen and lack columns.
     incomplete: BTreeSet<RowNumber>,
     /// The tables of the rows, as they are last, with the columns of their keys.
     last: BTreeMap<usize, (Arc<WrittenTable>, Vec<usize>)>,
-    /// What the server's rows of now tell of columns that no image has.
+    /// Columns that no image has, from the server's rows of now, if it was asked.
     live: Option<LiveRows>,
     /// Whether statements in the logs took foreign keys away that may have changed rows: no table tells them.
     loses_keys: bool,
@@ -72,11 +72,11 @@ struct ImageLayout {
     written: Arc<WrittenTable>,
     /// The columns of the key that it had then.
     key: Option<Vec<usize>>,
-    /// Whether the log itself says so.
+    /// Whether the log itself names the key's columns, rather than a schema or history.
     is_logged_key: bool,
     /// Columns that foreign keys may change on account of other rows. `None`: it isn't known which.
     foreign: Option<Vec<usize>>,
-    /// What an INSERT leaves out, as far as it is known.
+    /// The values of columns that an INSERT leaves out; `None`: the default isn't known.
     defaults: Vec<Option<DefaultCell>>,
 }
 
@@ -85,26 +85,40 @@ struct KnownImages {
     operation: Operation,
     /// The number of the row, if it could be followed.
     row: Option<RowNumber>,
-    /// For [`read_cells`].
+    /// The images' cells, encoded for [`read_cells`].
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
-    /// For each column of an image, whether the log has it as a whole.
+    /// Whether the log has each column of an image as a whole.
     logged_before: Vec<bool>,
     logged_after: Vec<bool>,
-    /// Why the others aren't.
+    /// The reason, in words, for which the other columns aren't known.
     why: String,
-    /// Why it isn't known what an update did with columns that the image after it lacks. `None`: it left them alone.
+    /// The reason for which it isn't known what an update did with columns that the image after it lacks. `None`: it left them alone.
     unsure: Option<&'static str>,
 }
 
+/// A row as the logs tell it so far.
+#[derive(Clone, Copy)]
+struct FollowedRow {
+    number: RowNumber,
+    /// Whether its INSERT was seen, so that what isn't known is what that left out.
+    is_inserted: bool,
+}
+
 impl ImageLayout {
+    /// Gives columns that an image lacks their defaults, as far as these are known.
+    fn fill_defaults<'l>(&'l self, image: &mut ImageCells<'l>) {
+        let lacking = image.iter_mut().zip(&self.defaults).filter(|(cell, _)| cell.is_none());
+        lacking.for_each(|(cell, default)| *cell = default.as_ref().map(DefaultCell::content));
+    }
+
     /// Whether an image lacks columns that statements give values.
     fn lacks_stored(&self, image: &ImageCells<'_>) -> bool {
         let mut columns = self.written.columns.iter().filter(|column| !column.is_generated);
         columns.any(|column| image.get(column.index).is_none_or(Option::is_none))
     }
 
-    /// Why it isn't known what columns have after an update, if the image with the defaults that are known lacks some.
+    /// The reason for which columns aren't known after an update, if the image, with the known defaults, lacks some.
     fn unsure(&self, after: &ImageCells<'_>, omitted: OmittedColumns) -> Option<&'static str> {
         match omitted {
             OmittedColumns::LeftAlone => None,
@@ -166,7 +180,7 @@ impl KnownImages {
 pub(crate) enum RebuiltRow {
     /// The text, and the renderer's flags.
     Text(u8, Vec<u8>),
-    /// There is nothing to say.
+    /// The row needs no statement.
     Nothing,
 }
 
@@ -242,7 +256,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         Ok((self.rows, told.flatten()))
     }
 
-    /// Why columns of a row aren't known.
+    /// The reason, in words, for which columns of a row aren't known.
     fn why(&self, row: &KnownImages) -> String {
         match &self.live {
             Some(live) => format!("{}; {}", row.why, live.why),
@@ -313,19 +327,16 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     }
 
     fn follow(&mut self, layout: &ImageLayout, change: RowImages<'_>) -> io::Result<Option<KnownImages>> {
-        let table = layout.table;
-        self.changed.insert(table);
+        self.changed.insert(layout.table);
         let [logged_before, logged_after] = [&change.before, &change.after].map(logged_columns);
         let RowImages { operation, mut before, mut after } = change;
-        let mut is_inserted = before.is_none();
+        let is_insert = before.is_none();
         let omitted = match (&before, &after) {
             (Some(_), Some(after)) => self.omitted(layout, after),
             _ => OmittedColumns::LeftAlone,
         };
-        let has_defaults = is_inserted || omitted == OmittedColumns::Defaults;
-        if let Some(after) = after.as_mut().filter(|_| has_defaults) {
-            let cells = after.iter_mut().zip(&layout.defaults).filter(|(cell, _)| cell.is_none());
-            cells.for_each(|(cell, default)| *cell = default.as_ref().map(DefaultCell::content));
+        if let Some(after) = after.as_mut().filter(|_| is_insert || omitted == OmittedColumns::Defaults) {
+            layout.fill_defaults(after);
         }
         let mut known = KnownImages {
             operation,
@@ -334,91 +345,125 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             after: after.as_ref().map(cell_bytes),
             logged_before,
             logged_after,
-            why: if is_inserted { INSERTED } else { KEYLESS }.to_owned(),
+            why: if is_insert { INSERTED } else { KEYLESS }.to_owned(),
             unsure: after.as_ref().and_then(|after| layout.unsure(after, omitted)),
         };
         let Some(key) = layout.key.as_deref() else { return Ok(Some(known)) };
-        let earlier;
-        let (told_after, told_before);
-        let mut number = 0;
-        if is_inserted {
-            (number, told_after) = self.next_row()?;
-            if let (Some(told), Some(after)) = (&told_after, &mut after) {
-                overlay(after, &read_cells(told)?);
-                known.after = Some(cell_bytes(after));
-            }
-        }
-        if let Some(before) = &mut before {
-            let Some(id) = key_digest(&self.digests, table, key, before) else {
-                self.images.lose(table, "a change whose images lack the key of its row");
-                known.why = self.images.why_unknown(table);
-                return Ok(Some(known));
-            };
-            earlier = self.images.load(table, id)?;
-            let mut is_new = true;
-            known.why = self.images.why_unknown(table);
-            if let Some(earlier) = &earlier {
-                let mut cells = read_cells(&earlier.cells)?;
-                let is_certain = self.leave_certain(layout, &mut cells, earlier.start);
-                if contradicts(&layout.written.schema, before, &cells) {
-                    self.images.lose(table, "an image that contradicts an earlier one");
-                    known.why = self.images.why_unknown(table);
-                } else {
-                    overlay(before, &cells);
-                    (number, is_new) = (earlier.row, false);
-                    is_inserted = earlier.is_inserted && is_certain;
-                    known.why = match (is_certain, earlier.is_inserted) {
-                        (false, _) => FOREIGN.to_owned(),
-                        (true, true) => INSERTED.to_owned(),
-                        (true, false) => self.images.why_unknown(table),
-                    };
+        // Cells of the images borrow from what is read here.
+        let (earlier, told);
+        let row = match &mut before {
+            None => {
+                let number;
+                (number, told) = self.next_row()?;
+                if let (Some(told), Some(after)) = (&told, &mut after) {
+                    overlay(after, &read_cells(told)?);
+                    known.after = Some(cell_bytes(after));
                 }
-                self.images.remove(table, id);
+                FollowedRow { number, is_inserted: true }
             }
-            if is_new {
-                (number, told_before) = self.next_row()?;
-                if let Some(told) = &told_before {
-                    overlay(before, &read_cells(told)?);
+            Some(before) => {
+                let Some(id) = key_digest(&self.digests, layout.table, key, before) else {
+                    self.lose_rows(layout, &mut known, "a change whose images lack the key of its row");
+                    return Ok(Some(known));
+                };
+                earlier = self.images.load(layout.table, id)?;
+                let of_log = self.earlier_row(layout, before, earlier.as_ref(), &mut known)?;
+                if earlier.is_some() {
+                    self.images.remove(layout.table, id);
                 }
-            }
-            known.before = Some(cell_bytes(before));
-        }
-        known.row = Some(number);
-        if let Some(mut after) = after {
-            if let Some(before) = before.as_ref().filter(|_| omitted == OmittedColumns::LeftAlone) {
-                overlay(&mut after, before);
-            }
-            is_inserted |= omitted == OmittedColumns::Defaults;
-            let Ok(documents) = documents(before.as_ref(), &after) else {
-                self.images.lose(table, "differences that don't fit the document that they are for");
-                known.why = self.images.why_unknown(table);
-                return Ok(Some(known));
-            };
-            for (cell, document) in after.iter_mut().zip(&documents) {
-                if let Some(document) = document {
-                    *cell = Some(CellContent::Value(document));
-                }
-            }
-            known.after = Some(cell_bytes(&after));
-            let kept: ImageCells<'_> = after
-                .into_iter()
-                .map(|cell| cell.filter(|cell| !matches!(cell, CellContent::JsonDiffs(_))))
-                .collect();
-            match key_digest(&self.digests, table, key, &kept) {
-                Some(id) => {
-                    let is_new = self.images.put(table, id, &kept, (number, is_inserted))?;
-                    // Of what is said to be a key, one of the log is certain. Below the log rows may be gone.
-                    if !is_new && !layout.is_logged_key && self.below.is_none() {
-                        self.images.lose(table, "a second row with the same key, which isn't one then");
+                let row = match of_log {
+                    Some(row) => row,
+                    None => {
+                        let number;
+                        (number, told) = self.next_row()?;
+                        if let Some(told) = &told {
+                            overlay(before, &read_cells(told)?);
+                        }
+                        FollowedRow { number, is_inserted: false }
                     }
-                }
-                None => self.images.lose(table, "a new row whose image lacks its key"),
+                };
+                known.before = Some(cell_bytes(before));
+                row
             }
+        };
+        known.row = Some(row.number);
+        if let Some(after) = after {
+            self.keep_after(layout, before.as_ref(), after, omitted, row, &mut known)?;
         }
         Ok(Some(known))
     }
 
-    /// What an update did with the columns that the image after it lacks.
+    /// Completes the image before a change by the earlier images of its row, if they agree with it. `None`: the log has no such row.
+    fn earlier_row<'i>(
+        &mut self,
+        layout: &ImageLayout,
+        before: &mut ImageCells<'i>,
+        earlier: Option<&'i EarlierImage>,
+        known: &mut KnownImages,
+    ) -> io::Result<Option<FollowedRow>> {
+        known.why = self.images.why_unknown(layout.table);
+        let Some(earlier) = earlier else { return Ok(None) };
+        let mut cells = read_cells(&earlier.cells)?;
+        let is_certain = self.leave_certain(layout, &mut cells, earlier.start);
+        if contradicts(&layout.written.schema, before, &cells) {
+            self.lose_rows(layout, known, "an image that contradicts an earlier one");
+            return Ok(None);
+        }
+        overlay(before, &cells);
+        match (is_certain, earlier.is_inserted) {
+            (false, _) => known.why = FOREIGN.to_owned(),
+            (true, true) => known.why = INSERTED.to_owned(),
+            (true, false) => {}
+        }
+        Ok(Some(FollowedRow { number: earlier.row, is_inserted: earlier.is_inserted && is_certain }))
+    }
+
+    /// Completes the image after a change, and keeps it for later changes of the row.
+    fn keep_after<'i>(
+        &mut self,
+        layout: &ImageLayout,
+        before: Option<&ImageCells<'i>>,
+        mut after: ImageCells<'i>,
+        omitted: OmittedColumns,
+        row: FollowedRow,
+        known: &mut KnownImages,
+    ) -> io::Result<()> {
+        if let Some(before) = before.filter(|_| omitted == OmittedColumns::LeftAlone) {
+            overlay(&mut after, before);
+        }
+        let Ok(documents) = documents(before, &after) else {
+            self.lose_rows(layout, known, "differences that don't fit the document that they are for");
+            return Ok(());
+        };
+        let cells = after.into_iter().zip(&documents);
+        let whole: ImageCells<'_> =
+            cells.map(|(cell, document)| document.as_deref().map(CellContent::Value).or(cell)).collect();
+        known.after = Some(cell_bytes(&whole));
+        let kept: ImageCells<'_> = whole
+            .into_iter()
+            .map(|cell| cell.filter(|cell| !matches!(cell, CellContent::JsonDiffs(_))))
+            .collect();
+        let key = layout.key.as_deref().unwrap_or_default();
+        let Some(id) = key_digest(&self.digests, layout.table, key, &kept) else {
+            self.images.lose(layout.table, "a new row whose image lacks its key");
+            return Ok(());
+        };
+        let is_inserted = row.is_inserted || omitted == OmittedColumns::Defaults;
+        let is_new = self.images.put(layout.table, id, &kept, (row.number, is_inserted))?;
+        // Of what is said to be a key, one of the log is certain. Below the log rows may be gone.
+        if !is_new && !layout.is_logged_key && self.below.is_none() {
+            self.images.lose(layout.table, "a second row with the same key, which isn't one then");
+        }
+        Ok(())
+    }
+
+    /// Follows the rows of a table no further, and says so of a change.
+    fn lose_rows(&mut self, layout: &ImageLayout, known: &mut KnownImages, why: &str) {
+        self.images.lose(layout.table, why);
+        known.why = self.images.why_unknown(layout.table);
+    }
+
+    /// Tells whether an update left the columns alone that the image after it lacks, or gave them defaults.
     fn omitted(&self, layout: &ImageLayout, after: &ImageCells<'_>) -> OmittedColumns {
         if layout.family != ServerFamily::Mariadb || !layout.lacks_stored(after) {
             return OmittedColumns::LeftAlone;
@@ -532,7 +577,7 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         }
     }
 
-    /// What rows of a table held, or of all, isn't known any more.
+    /// Forgets the images of a table, or of all tables; `since` says in words why they count no longer.
     pub(crate) fn lose(&mut self, table: Option<(&str, &str)>, since: &str) {
         for number in 0..self.images.tables.len() {
             let is_it = self.images.tables.get(number).is_some_and(|own| {
@@ -600,14 +645,14 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
     }
 }
 
-/// Why a column isn't known of a row without a key.
+/// The reason for which columns aren't known of a row without a key.
 const KEYLESS: &str = "neither the log nor a schema tells a key of its table by which its rows could be followed (binlog_row_metadata=FULL, --schema)";
-/// Why a column isn't known that an INSERT left out.
+/// The reason for which a column isn't known that an INSERT left out.
 const INSERTED: &str = "its INSERT left the rest to defaults, which neither the logs nor a schema tell (CREATE TABLE in the logs, --schema)";
-/// Why a column isn't known that a foreign key may have changed.
+/// The reason for which a column isn't known that a foreign key may have changed.
 const FOREIGN: &str = "foreign keys may have changed the rest below the log, as servers before 9.6 do; --schema tells which columns can't be";
 
-/// For each column of an image, whether it has it as a whole.
+/// Tells of each column whether an image has it as a whole.
 fn logged_columns(cells: &Option<ImageCells<'_>>) -> Vec<bool> {
     let is_whole =
         |cell: &Option<CellContent<'_>>| cell.is_some_and(|cell| !matches!(cell, CellContent::JsonDiffs(_)));

@@ -24,9 +24,9 @@ const LINE_SIZE_MAX: u64 = 4 << 30;
 /// Where in the log a dump was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DumpPlace {
-    /// After these transactions.
+    /// The dump was made after these transactions, and no others.
     Gtids(GtidSet),
-    /// At an offset of a log.
+    /// The dump was made at this offset, in bytes, of the log of this name.
     Position(String, u64),
 }
 
@@ -43,7 +43,7 @@ pub struct DumpedTable {
     pub(super) key: Vec<usize>,
     /// Columns that hold values of their own.
     pub(super) stored: Vec<usize>,
-    /// As the dump has it.
+    /// The server's version, as the dump has it; empty: it has none.
     version: String,
 }
 
@@ -111,6 +111,103 @@ fn quoted_name(bytes: &[u8]) -> Option<(String, &[u8])> {
     }
 }
 
+fn refused<T>(why: String) -> Result<T, PastError> {
+    Err(PastError::Dump(why))
+}
+
+/// Whether a column holds times that a dump spells in a zone.
+fn is_timestamp(column: &DefinedColumn) -> bool {
+    column.facts.as_ref().is_some_and(|facts| facts.type_name == "TIMESTAMP")
+}
+
+/// Whether a column holds values of its own.
+fn is_stored(column: &DefinedColumn) -> bool {
+    column.facts.as_ref().is_some_and(|facts| !facts.is_generated)
+}
+
+/// The lines of a dump that tell of it and of one table, but for its rows.
+#[derive(Default)]
+struct DumpText {
+    gtids: Option<GtidSet>,
+    position: Option<(String, u64)>,
+    /// The CREATE TABLE statement, with its `;`; empty: none was met.
+    create: String,
+    /// The first SET NAMES.
+    charset: Option<String>,
+    is_utc: bool,
+    version: String,
+}
+
+impl DumpText {
+    /// Reads a dump to its end.
+    fn read(
+        &mut self,
+        mut lines: Lines<impl BufRead>,
+        (database, table): (&str, &str),
+    ) -> Result<(), PastError> {
+        let mut is_first = true;
+        while lines.next()? {
+            if std::mem::take(&mut is_first) {
+                check_uncompressed(&lines.line)?;
+            }
+            self.setting(&mut lines)?;
+            let is_table = lines.after(b"CREATE TABLE `").and_then(quoted_name);
+            if is_table.is_some_and(|(name, _)| name == table) && lines.database.as_deref() == Some(database)
+            {
+                self.create.clear();
+                loop {
+                    self.create.push_str(&lines.text());
+                    if self.create.trim_end().ends_with(';') || !lines.next()? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a line that tells of the whole dump. A set of GTIDs goes on in further lines.
+    fn setting(&mut self, lines: &mut Lines<impl BufRead>) -> Result<(), PastError> {
+        let text = if lines.line.len() < 4096 { lines.text() } else { String::new() };
+        if text.contains("GTID_PURGED=") && !text.starts_with("--") {
+            self.gtids = Some(gtid_set(lines)?);
+        } else if text.contains("_LOG_FILE='") && text.contains("_LOG_POS=") {
+            self.position = self.position.take().or(log_position(&text));
+        } else if let Some(rest) = text.split("SET NAMES ").nth(1) {
+            let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+            self.charset.get_or_insert(name);
+        } else if let Some(text) = text.strip_prefix("-- Server version") {
+            self.version = text.trim().to_owned();
+        } else if text.contains("SET TIME_ZONE='+00:00'") {
+            self.is_utc = true;
+        }
+        Ok(())
+    }
+
+    /// Where in the log the dump was made: by GTIDs, if it tells both.
+    fn place(&mut self) -> Result<DumpPlace, PastError> {
+        match (self.gtids.take(), self.position.take()) {
+            (Some(gtids), _) => Ok(DumpPlace::Gtids(gtids)),
+            (None, Some((log, offset))) => Ok(DumpPlace::Position(log, offset)),
+            (None, None) => refused(
+                "doesn't say where in the log it was made, expected GTID_PURGED, or the position that mysqldump \
+                 --source-data writes"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// Refuses a dump that begins as a compressed file.
+fn check_uncompressed(line: &[u8]) -> Result<(), PastError> {
+    let kind = match line.get(..2) {
+        Some([0x1f, 0x8b]) => "gzip",
+        Some([0x28, 0xb5]) => "zstd",
+        _ => return Ok(()),
+    };
+    refused(format!("is compressed with {kind}, expected mysqldump's text"))
+}
+
 impl DumpedTable {
     /// Looks for a table in a dump.
     ///
@@ -118,91 +215,34 @@ impl DumpedTable {
     ///
     /// A dump without the table, without its place in the log, or that spells values otherwise.
     pub fn find(input: impl BufRead, (database, table): (&str, &str)) -> Result<Self, PastError> {
-        let refused = |why: &str| Err(PastError::Dump(why.to_owned()));
-        let mut lines = Lines::new(input);
-        let mut gtids = None;
-        let mut position = None;
-        let mut create = String::new();
-        let mut charset = None;
-        let mut is_utc = false;
-        let mut is_first = true;
-        let mut version = String::new();
-        while lines.next()? {
-            if std::mem::take(&mut is_first) {
-                let kind = match lines.line.get(..2) {
-                    Some([0x1f, 0x8b]) => Some("gzip"),
-                    Some([0x28, 0xb5]) => Some("zstd"),
-                    _ => None,
-                };
-                if let Some(kind) = kind {
-                    return refused(&format!("is compressed with {kind}, expected mysqldump's text"));
-                }
-            }
-            let text = if lines.line.len() < 4096 { lines.text() } else { String::new() };
-            if text.contains("GTID_PURGED=") && !text.starts_with("--") {
-                gtids = Some(gtid_set(&mut lines)?);
-            } else if text.contains("_LOG_FILE='") && text.contains("_LOG_POS=") {
-                position = position.or(log_position(&text));
-            } else if let Some(rest) = text.split("SET NAMES ").nth(1) {
-                let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
-                charset.get_or_insert(name);
-            } else if let Some(text) = text.strip_prefix("-- Server version") {
-                version = text.trim().to_owned();
-            } else if text.contains("SET TIME_ZONE='+00:00'") {
-                is_utc = true;
-            }
-            let is_table = lines.after(b"CREATE TABLE `").and_then(quoted_name);
-            if is_table.is_some_and(|(name, _)| name == table) && lines.database.as_deref() == Some(database)
-            {
-                create.clear();
-                loop {
-                    create.push_str(&lines.text());
-                    if create.trim_end().ends_with(';') || !lines.next()? {
-                        break;
-                    }
-                }
-            }
+        let mut text = DumpText::default();
+        text.read(Lines::new(input), (database, table))?;
+        if text.create.is_empty() {
+            return refused(format!("has no CREATE TABLE of {database}.{table}"));
         }
-        if create.is_empty() {
-            return refused(&format!("has no CREATE TABLE of {database}.{table}"));
+        let place = text.place()?;
+        if text.charset.as_deref() != Some("utf8mb4") {
+            return refused("isn't in utf8mb4, expected the line SET NAMES utf8mb4".to_owned());
         }
-        let place = match (gtids, position) {
-            (Some(gtids), _) => DumpPlace::Gtids(gtids),
-            (None, Some((log, offset))) => DumpPlace::Position(log, offset),
-            (None, None) => {
-                return refused(
-                    "doesn't say where in the log it was made, expected GTID_PURGED, or the position that mysqldump \
-                     --source-data writes",
-                );
-            }
-        };
-        if charset.as_deref() != Some("utf8mb4") {
-            return refused("isn't in utf8mb4, expected the line SET NAMES utf8mb4");
-        }
-        let create = create.trim_end().trim_end_matches(';').to_owned();
+        let create = text.create.trim_end().trim_end_matches(';').to_owned();
         let schema = SchemaFile::parse(&format!("USE `{}`;\n{create};\n", database.replace('`', "``")))
             .map_err(|error| PastError::Dump(error.to_string()))?;
         let told = schema.columns_of(database, table).unwrap_or_default();
-        if !is_utc
-            && told
-                .iter()
-                .filter_map(|column| column.facts.as_ref())
-                .any(|facts| facts.type_name == "TIMESTAMP")
-        {
-            return refused("has times of the server's zone, expected those of UTC (mysqldump --tz-utc)");
+        if !text.is_utc && told.iter().any(is_timestamp) {
+            let line = "has times of the server's zone, expected those of UTC (mysqldump --tz-utc)";
+            return refused(line.to_owned());
         }
         let names: Vec<_> = told.iter().map(|column| column.name.clone()).collect();
-        let is_stored =
-            |column: &DefinedColumn| column.facts.as_ref().is_some_and(|facts| !facts.is_generated);
         let stored: Vec<_> =
             told.iter().enumerate().filter(|(_, column)| is_stored(column)).map(|(place, _)| place).collect();
         let Some(key) = schema.key_of(database, table) else {
-            return refused(&format!(
+            return refused(format!(
                 "{database}.{table} has no primary key, and no unique key: its rows can't be told apart"
             ));
         };
         let database = database.to_owned();
         let table = table.to_owned();
+        let version = text.version;
         Ok(DumpedTable { database, table, place, create, schema, names, key, stored, version })
     }
 
