@@ -35,8 +35,11 @@ use crate::telemetry::{Telemetry, complain, duties, report};
 use crate::watch::SourceWatch;
 use crate::watch::http::HourHistory;
 
+use binlogz_binlog::gtid::ServerUuid;
 use binlogz_relay_forms::Conversions;
-use binlogz_relay_log::{BroughtBack, Disk, Error as LogError, LineageLog, Lineages, UnsyncedRange};
+use binlogz_relay_log::{
+    BroughtBack, ClosedLogs, Disk, Error as LogError, LineageLog, Lineages, UnsyncedRange,
+};
 use binlogz_store::Damage;
 use binlogz_variables::CompressionVariables;
 
@@ -71,49 +74,53 @@ pub(crate) struct RelaySource {
     threads: Mutex<Vec<thread::JoinHandle<()>>>,
 }
 
-impl RelaySource {
-    /// Opens the stored logs, but starts no threads yet.
-    pub(crate) fn open(
-        options: SourceOptions,
-        disk: Arc<dyn Disk>,
-        telemetry: Arc<Telemetry>,
-        common: Common,
-    ) -> Result<RelaySource> {
-        let keyring = options.keyring.clone();
-        let limit = options.uncompressed_file_size;
-        let lineages = Lineages::open(disk, keyring, limit, |line, alarms| report!(telemetry, alarms, line))?;
-        let uuid = identity::own_uuid(lineages.own().as_ref())?;
-        let seeded = match lineages.last() {
-            Some(_) => None,
-            None => seed::seed(&options.directory, &options.seed)?,
-        };
-        if let Some(closed) = options.closed.as_ref().filter(|_| lineages.last().is_none()) {
-            // Its replicas see a server of its own: the one that wrote the logs may be a replica here itself.
-            let (_, report) = lineages.begin(closed.logs.base(), uuid)?;
-            if report.is_alarming() {
-                return Err(Error::Log(LogError::DamagedLog(format!("{}: {report}", closed.logs.place()))));
-            }
-        }
-        let of_archive = options.archive.as_ref().map(|archive| archive.bring_back);
-        let of_closed = options.closed.as_ref().map(|closed| closed.bring_back);
-        let bring_back = of_closed.or(of_archive).unwrap_or_default();
-        let pins = Pins::open(lineages.own())?;
-        let served = LastServed::open(lineages.own())?;
-        let (source_variables, unused) = KnownVariables::open(Arc::clone(lineages.own()));
-        if let Some(error) = unused {
-            complain!(telemetry, &error, &error.to_string());
-        }
-        let Common { conversions, listen_semi_sync, requires_tls, forward, hostname, rates } = common;
-        let throttles = Throttles::new(options.rates, &rates);
-        let lineages = Arc::new(lineages);
-        let acknowledgements = Arc::<Acknowledgements>::default();
-        let dumps = Arc::<Dumps>::default();
-        let registry = Arc::<Registry>::default();
-        let intake = Arc::new(Intake {
-            telemetry: Arc::clone(&telemetry),
-            lineages: Arc::clone(&lineages),
-            conversions: Arc::clone(&conversions),
-            acknowledgements: Arc::clone(&acknowledgements),
+/// Opens the logs of a source, and says which uuid the relay has for its replicas.
+fn open_lineages(
+    options: &SourceOptions,
+    disk: Arc<dyn Disk>,
+    telemetry: &Telemetry,
+) -> Result<(Lineages, ServerUuid)> {
+    let keyring = options.keyring.clone();
+    let limit = options.uncompressed_file_size;
+    let lineages = Lineages::open(disk, keyring, limit, |line, alarms| report!(telemetry, alarms, line))?;
+    let uuid = identity::own_uuid(lineages.own().as_ref())?;
+    Ok((lineages, uuid))
+}
+
+/// Begins the log in which closed logs are served. Its replicas see a server of its own: the one that wrote the logs may be a
+/// replica here itself.
+fn begin_closed(lineages: &Lineages, logs: &ClosedLogs, uuid: ServerUuid) -> Result<()> {
+    let (_, report) = lineages.begin(logs.base(), uuid)?;
+    match report.is_alarming() {
+        true => Err(Error::Log(LogError::DamagedLog(format!("{}: {report}", logs.place())))),
+        false => Ok(()),
+    }
+}
+
+/// The parts of a source that several of its other parts work on.
+struct SharedParts {
+    telemetry: Arc<Telemetry>,
+    throttles: Arc<Throttles>,
+    conversions: Arc<Conversions>,
+    lineages: Arc<Lineages>,
+    acknowledgements: Arc<Acknowledgements>,
+    dumps: Arc<Dumps>,
+    registry: Arc<Registry>,
+}
+
+impl SharedParts {
+    fn intake(
+        &self,
+        options: &SourceOptions,
+        uuid: ServerUuid,
+        seeded: Option<String>,
+        source_variables: KnownVariables,
+    ) -> Intake {
+        Intake {
+            telemetry: Arc::clone(&self.telemetry),
+            lineages: Arc::clone(&self.lineages),
+            conversions: Arc::clone(&self.conversions),
+            acknowledgements: Arc::clone(&self.acknowledgements),
             control: Control::default(),
             servers: Servers::new(options.servers.clone()),
             questions: Arc::default(),
@@ -128,15 +135,21 @@ impl RelaySource {
             sync_policy: options.sync,
             encrypt: options.encrypt.clone(),
             directory: options.directory.clone(),
-            throttles: Arc::clone(&throttles),
+            throttles: Arc::clone(&self.throttles),
             unsynced: UnsyncedRange::default(),
             source_has_gtids: Mutex::new(None),
             source_variables,
-        });
-        let housekeeping = Arc::new(Housekeeping {
-            telemetry: Arc::clone(&telemetry),
-            lineages: Arc::clone(&lineages),
-            dumps: Arc::clone(&dumps),
+        }
+    }
+
+    fn housekeeping(&self, options: &SourceOptions) -> Housekeeping {
+        let of_archive = options.archive.as_ref().map(|archive| archive.bring_back);
+        let of_closed = options.closed.as_ref().map(|closed| closed.bring_back);
+        let bring_back = of_closed.or(of_archive).unwrap_or_default();
+        Housekeeping {
+            telemetry: Arc::clone(&self.telemetry),
+            lineages: Arc::clone(&self.lineages),
+            dumps: Arc::clone(&self.dumps),
             brought_back: Arc::new(BroughtBack::new(bring_back)),
             archive: options.archive.clone(),
             checks: ArchiveChecks::default(),
@@ -144,46 +157,104 @@ impl RelaySource {
             retention: options.retention,
             directory: options.directory.clone(),
             keyring: options.keyring.clone(),
-            throttles,
+            throttles: Arc::clone(&self.throttles),
             scrub: Scrub::new(options.scrub),
             ages: Mutex::default(),
-        });
-        let statements = Statements {
-            intake: Arc::clone(&intake),
-            housekeeping: Arc::clone(&housekeeping),
-            registry: Arc::clone(&registry),
-            read_only_of_source: forward.is_some_and(|forward| forward.read_only_of_source),
-            listen_semi_sync,
-            requires_tls,
-            hostname,
-        };
-        let server = Arc::new(SourceServer {
-            telemetry: Arc::clone(&telemetry),
-            lineages,
-            conversions,
-            housekeeping: Arc::clone(&housekeeping),
+        }
+    }
+
+    fn statements(
+        &self,
+        common: &Common,
+        intake: &Arc<Intake>,
+        housekeeping: &Arc<Housekeeping>,
+    ) -> Statements {
+        Statements {
+            intake: Arc::clone(intake),
+            housekeeping: Arc::clone(housekeeping),
+            registry: Arc::clone(&self.registry),
+            read_only_of_source: common.forward.is_some_and(|forward| forward.read_only_of_source),
+            listen_semi_sync: common.listen_semi_sync,
+            requires_tls: common.requires_tls,
+            hostname: common.hostname.clone(),
+        }
+    }
+
+    /// `remembered`: the forms and positions of clients, as files of the source have them.
+    fn server(
+        &self,
+        options: &SourceOptions,
+        common: &Common,
+        statements: Statements,
+        remembered: (Pins, LastServed),
+    ) -> SourceServer {
+        let (pins, served) = remembered;
+        let closed = options.closed.as_ref();
+        SourceServer {
+            telemetry: Arc::clone(&self.telemetry),
+            lineages: Arc::clone(&self.lineages),
+            conversions: Arc::clone(&self.conversions),
+            housekeeping: Arc::clone(&statements.housekeeping),
             statements,
-            registry,
-            dumps,
-            acknowledgements,
+            registry: Arc::clone(&self.registry),
+            dumps: Arc::clone(&self.dumps),
+            acknowledgements: Arc::clone(&self.acknowledgements),
             clients: ServedClients::default(),
             pins,
             served,
-            semi_sync: listen_semi_sync,
-            forward,
+            semi_sync: common.listen_semi_sync,
+            forward: common.forward,
             form: options.form,
-            only_replica: options.closed.as_ref().and_then(|closed| closed.only_replica),
-            over_incidents: options.closed.as_ref().is_some_and(|closed| closed.over_incidents),
-        });
+            only_replica: closed.and_then(|closed| closed.only_replica),
+            over_incidents: closed.is_some_and(|closed| closed.over_incidents),
+        }
+    }
+}
+
+impl RelaySource {
+    /// Opens the stored logs, but starts no threads yet.
+    pub(crate) fn open(
+        options: SourceOptions,
+        disk: Arc<dyn Disk>,
+        telemetry: Arc<Telemetry>,
+        common: Common,
+    ) -> Result<RelaySource> {
+        let (lineages, uuid) = open_lineages(&options, disk, &telemetry)?;
+        let seeded = match lineages.last() {
+            Some(_) => None,
+            None => seed::seed(&options.directory, &options.seed)?,
+        };
+        if let Some(closed) = options.closed.as_ref().filter(|_| lineages.last().is_none()) {
+            begin_closed(&lineages, &closed.logs, uuid)?;
+        }
+        let pins = Pins::open(lineages.own())?;
+        let served = LastServed::open(lineages.own())?;
+        let (source_variables, unused) = KnownVariables::open(Arc::clone(lineages.own()));
+        if let Some(error) = unused {
+            complain!(telemetry, &error, &error.to_string());
+        }
+        let parts = SharedParts {
+            telemetry,
+            throttles: Throttles::new(options.rates, &common.rates),
+            conversions: Arc::clone(&common.conversions),
+            lineages: Arc::new(lineages),
+            acknowledgements: Arc::default(),
+            dumps: Arc::default(),
+            registry: Arc::default(),
+        };
+        let intake = Arc::new(parts.intake(&options, uuid, seeded, source_variables));
+        let housekeeping = Arc::new(parts.housekeeping(&options));
+        let statements = parts.statements(&common, &intake, &housekeeping);
+        let server = Arc::new(parts.server(&options, &common, statements, (pins, served)));
         let watch = Arc::new(SourceWatch {
-            telemetry: Arc::clone(&telemetry),
+            telemetry: Arc::clone(&parts.telemetry),
             intake: Arc::clone(&intake),
             server: Arc::clone(&server),
             history: HourHistory::default(),
             started: Instant::now(),
         });
         let threads = Mutex::default();
-        Ok(RelaySource { options, telemetry, intake, housekeeping, server, watch, threads })
+        Ok(RelaySource { options, telemetry: parts.telemetry, intake, housekeeping, server, watch, threads })
     }
 
     /// Refuses a source from which nothing will ever come, if nothing of it is stored either.

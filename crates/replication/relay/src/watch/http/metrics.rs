@@ -49,109 +49,17 @@ impl Collector for Snapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut out = Encoder { encoder, relay: &self.relay };
         out.syncs(&self.syncs)?;
-        out.counter("received_bytes", "Bytes of events of the source's files", |s| s.bytes.received)?;
-        out.counter("stored_bytes", "Bytes appended to the log", |s| s.bytes.stored)?;
-        out.counter("served_bytes", "Bytes sent to replicas", |s| s.bytes.served)?;
-        out.counter("transactions", "Transactions received", |s| s.bytes.transactions)?;
-        let ConversionCounts { made, shared } = self.conversions;
-        out.count("blocks_converted", "Pieces of the log converted into a form", made)?;
-        out.count("blocks_shared", "Pieces sent that had been converted for another replica", shared)?;
-        out.gauge("receive_rate_limit_bytes", "Bytes a second received at most", |s| {
-            s.rates.receive.lowest()
-        })?;
-        out.gauge("archive_rate_limit_bytes", "Bytes a second read for the archive at most", |s| {
-            s.rates.archive.lowest()
-        })?;
-        out.seconds("receive_rate_waited_seconds", "Time that receiving waited for its rate", |s| {
-            s.rates.receive.waited_seconds
-        })?;
-        out.seconds("archive_rate_waited_seconds", "Time that archiving waited for its rate", |s| {
-            s.rates.archive.waited_seconds
-        })?;
-        out.gauge("archive_waiting_files", "Closed files that are not archived yet", |s| {
-            Some(s.archive.as_ref()?.waiting_files as u64)
-        })?;
-        out.gauge("archive_still_seconds", "How long no file was archived though some wait", |s| {
-            Some(s.archive.as_ref()?.still_seconds)
-        })?;
-        out.gauge("archive_failing_seconds", "How long archiving has been failing", |s| {
-            Some(s.archive.as_ref()?.failing_seconds.unwrap_or(0))
-        })?;
-        out.gauge(
-            "archive_check_age_seconds",
-            "How long ago all of the archive was checked, or was new",
-            |s| s.archive.as_ref()?.check.as_ref()?.age_seconds,
-        )?;
-        out.gauge("archive_damaged_logs", "Archived logs that were found damaged or missing", |s| {
-            Some(s.archive.as_ref()?.check.as_ref()?.damaged_logs as u64)
-        })?;
-        out.gauge("archive_check_failing_seconds", "How long checking the archive has been failing", |s| {
-            Some(s.archive.as_ref()?.check.as_ref()?.failing_seconds.unwrap_or(0))
-        })?;
-        out.gauge("damaged_stretches", "Stretches of stored files that are damaged and not repaired", |s| {
-            Some(s.damage.len() as u64)
-        })?;
-        out.counter("repaired_stretches", "Stretches of closed files that were repaired", |s| {
-            s.scrub.repaired
-        })?;
-        out.counter("scrubbed_bytes", "Bytes of closed files read to find damage", |s| s.scrub.read_bytes)?;
-        out.gauge(
-            "scrub_age_seconds",
-            "How long ago those closed bytes were read that were not for longest",
-            |s| s.scrub.rate.map(|_| s.scrub.age_seconds),
-        )?;
-        out.float("stored_ratio", "Bytes stored for each that was received", SourceReport::ratio)?;
-        out.value("uptime_seconds", "Since the start", self.relay.uptime_seconds)?;
-        out.gauge(
-            "source_lag_seconds",
-            "How far what is kept lags behind the source, by the source's clock",
-            |s| s.source.lag_seconds,
-        )?;
-        out.gauge("replicas_waited_for", "Before the relay acknowledges to the source", |s| {
-            Some(s.source.replicas_waited_for as u64)
-        })?;
-        out.gauge("source_up", "Whether the source is followed", |s| {
-            Some(u64::from(s.source.phase == Phase::Receiving))
-        })?;
-        out.gauge("source_failed", "Whether somebody must decide or repair something", |s| {
-            Some(u64::from(s.source.phase == Phase::Failed))
-        })?;
+        out.received()?;
+        out.blocks(&self.conversions)?;
+        out.rates()?;
+        out.archive()?;
+        out.stored_damage()?;
+        out.source()?;
         out.health()?;
-        out.log("lineage", "Which of the logs that are kept is served", |log| log.lineage)?;
-        out.log("log_bytes", "Size of the log on disk", |log| log.bytes)?;
-        out.log("log_files", "Files of the log", |log| log.files as u64)?;
-        out.log("received_file", "Number of the file that is received", |log| log.written.number)?;
-        out.log("received_position", "Up to where it was received", |log| log.written.position)?;
-        out.log("durable_file", "Number of the file that is made durable", |log| log.durable.number)?;
-        out.log("durable_position", "Up to where it is durable, and served", |log| log.durable.position)?;
-        out.family("lineage_bytes", "Size on disk of each log that is kept", MetricType::Gauge, |s| {
-            s.lineages.iter().map(|log| (log_labels(log), log.bytes)).collect()
-        })?;
-        let clients = self.relay.clients;
-        out.value("clients", "Clients that are logged in", clients.logged_in as u64)?;
-        out.value("clients_logging_in", "Clients that are logging in", clients.logging_in as u64)?;
-        out.count("clients_turned_away", "Too many or too slow", clients.turned_away)?;
+        out.logs()?;
+        out.clients()?;
         out.errors()?;
-        out.replicas("replica_lag_bytes", "Stored bytes not sent yet", |r| Some(r.lag_bytes))?;
-        out.replicas("replica_lag_seconds", "Age of the last transaction sent", |r| r.lag_seconds)?;
-        out.replicas("replica_served_file", "File it is sent", |r| Some(r.place.number))?;
-        out.replicas("replica_served_position", "Up to where", |r| Some(r.place.position))?;
-        out.replicas("replica_acknowledged_file", "File it has acknowledged", |r| {
-            Some(r.acknowledged.as_ref()?.number)
-        })?;
-        out.replicas("replica_acknowledged_position", "Up to where", |r| {
-            Some(r.acknowledged.as_ref()?.position)
-        })?;
-        out.replicas("replica_semi_sync", "Whether it acknowledges what it is sent", |r| {
-            Some(u64::from(r.semi_sync))
-        })?;
-        out.family("replica_acknowledgements", "How often it did", MetricType::Counter, |s| {
-            let semi_sync = s.replicas.iter().filter(|replica| replica.semi_sync);
-            semi_sync.map(|replica| (labels(replica), replica.acknowledgements)).collect()
-        })?;
-        out.family("replica_served_bytes", "Bytes sent", MetricType::Counter, |s| {
-            s.replicas.iter().map(|replica| (labels(replica), replica.bytes)).collect()
-        })
+        out.replicas_of_sources()
     }
 }
 
@@ -185,6 +93,145 @@ struct Encoder<'a, 'r> {
 }
 
 impl Encoder<'_, '_> {
+    /// Bytes and transactions that were received, stored and sent.
+    fn received(&mut self) -> fmt::Result {
+        self.counter("received_bytes", "Bytes of events of the source's files", |s| s.bytes.received)?;
+        self.counter("stored_bytes", "Bytes appended to the log", |s| s.bytes.stored)?;
+        self.counter("served_bytes", "Bytes sent to replicas", |s| s.bytes.served)?;
+        self.counter("transactions", "Transactions received", |s| s.bytes.transactions)
+    }
+
+    /// Blocks of the log in another form.
+    fn blocks(&mut self, conversions: &ConversionCounts) -> fmt::Result {
+        let ConversionCounts { made, shared } = *conversions;
+        self.count("blocks_converted", "Pieces of the log converted into a form", made)?;
+        self.count("blocks_shared", "Pieces sent that had been converted for another replica", shared)
+    }
+
+    /// Limits in bytes a second, and how long they made duties wait.
+    fn rates(&mut self) -> fmt::Result {
+        self.gauge("receive_rate_limit_bytes", "Bytes a second received at most", |s| {
+            s.rates.receive.lowest()
+        })?;
+        self.gauge("archive_rate_limit_bytes", "Bytes a second read for the archive at most", |s| {
+            s.rates.archive.lowest()
+        })?;
+        self.seconds("receive_rate_waited_seconds", "Time that receiving waited for its rate", |s| {
+            s.rates.receive.waited_seconds
+        })?;
+        self.seconds("archive_rate_waited_seconds", "Time that archiving waited for its rate", |s| {
+            s.rates.archive.waited_seconds
+        })
+    }
+
+    /// The archive: what waits for it, and what its checks found.
+    fn archive(&mut self) -> fmt::Result {
+        self.gauge("archive_waiting_files", "Closed files that are not archived yet", |s| {
+            Some(s.archive.as_ref()?.waiting_files as u64)
+        })?;
+        self.gauge("archive_still_seconds", "How long no file was archived though some wait", |s| {
+            Some(s.archive.as_ref()?.still_seconds)
+        })?;
+        self.gauge("archive_failing_seconds", "How long archiving has been failing", |s| {
+            Some(s.archive.as_ref()?.failing_seconds.unwrap_or(0))
+        })?;
+        self.gauge(
+            "archive_check_age_seconds",
+            "How long ago all of the archive was checked, or was new",
+            |s| s.archive.as_ref()?.check.as_ref()?.age_seconds,
+        )?;
+        self.gauge("archive_damaged_logs", "Archived logs that were found damaged or missing", |s| {
+            Some(s.archive.as_ref()?.check.as_ref()?.damaged_logs as u64)
+        })?;
+        self.gauge("archive_check_failing_seconds", "How long checking the archive has been failing", |s| {
+            Some(s.archive.as_ref()?.check.as_ref()?.failing_seconds.unwrap_or(0))
+        })
+    }
+
+    /// Damage of stored files, and the search for it.
+    fn stored_damage(&mut self) -> fmt::Result {
+        self.gauge(
+            "damaged_stretches",
+            "Stretches of stored files that are damaged and not repaired",
+            |s| Some(s.damage.len() as u64),
+        )?;
+        self.counter("repaired_stretches", "Stretches of closed files that were repaired", |s| {
+            s.scrub.repaired
+        })?;
+        self.counter("scrubbed_bytes", "Bytes of closed files read to find damage", |s| s.scrub.read_bytes)?;
+        self.gauge(
+            "scrub_age_seconds",
+            "How long ago those closed bytes were read that were not for longest",
+            |s| s.scrub.rate.map(|_| s.scrub.age_seconds),
+        )
+    }
+
+    /// The source, and how far what is kept is behind it.
+    fn source(&mut self) -> fmt::Result {
+        self.float("stored_ratio", "Bytes stored for each that was received", SourceReport::ratio)?;
+        self.value("uptime_seconds", "Since the start", self.relay.uptime_seconds)?;
+        self.gauge(
+            "source_lag_seconds",
+            "How far what is kept lags behind the source, by the source's clock",
+            |s| s.source.lag_seconds,
+        )?;
+        self.gauge("replicas_waited_for", "Before the relay acknowledges to the source", |s| {
+            Some(s.source.replicas_waited_for as u64)
+        })?;
+        self.gauge("source_up", "Whether the source is followed", |s| {
+            Some(u64::from(s.source.phase == Phase::Receiving))
+        })?;
+        self.gauge("source_failed", "Whether somebody must decide or repair something", |s| {
+            Some(u64::from(s.source.phase == Phase::Failed))
+        })
+    }
+
+    /// The logs that are kept: files, sizes, positions.
+    fn logs(&mut self) -> fmt::Result {
+        self.log("lineage", "Which of the logs that are kept is served", |log| log.lineage)?;
+        self.log("log_bytes", "Size of the log on disk", |log| log.bytes)?;
+        self.log("log_files", "Files of the log", |log| log.files as u64)?;
+        self.log("received_file", "Number of the file that is received", |log| log.written.number)?;
+        self.log("received_position", "Up to where it was received", |log| log.written.position)?;
+        self.log("durable_file", "Number of the file that is made durable", |log| log.durable.number)?;
+        self.log("durable_position", "Up to where it is durable, and served", |log| log.durable.position)?;
+        self.family("lineage_bytes", "Size on disk of each log that is kept", MetricType::Gauge, |s| {
+            s.lineages.iter().map(|log| (log_labels(log), log.bytes)).collect()
+        })
+    }
+
+    /// Clients of all sources together.
+    fn clients(&mut self) -> fmt::Result {
+        let clients = self.relay.clients;
+        self.value("clients", "Clients that are logged in", clients.logged_in as u64)?;
+        self.value("clients_logging_in", "Clients that are logging in", clients.logging_in as u64)?;
+        self.count("clients_turned_away", "Too many or too slow", clients.turned_away)
+    }
+
+    /// Each replica: what it was sent, and what it acknowledged.
+    fn replicas_of_sources(&mut self) -> fmt::Result {
+        self.replicas("replica_lag_bytes", "Stored bytes not sent yet", |r| Some(r.lag_bytes))?;
+        self.replicas("replica_lag_seconds", "Age of the last transaction sent", |r| r.lag_seconds)?;
+        self.replicas("replica_served_file", "File it is sent", |r| Some(r.place.number))?;
+        self.replicas("replica_served_position", "Up to where", |r| Some(r.place.position))?;
+        self.replicas("replica_acknowledged_file", "File it has acknowledged", |r| {
+            Some(r.acknowledged.as_ref()?.number)
+        })?;
+        self.replicas("replica_acknowledged_position", "Up to where", |r| {
+            Some(r.acknowledged.as_ref()?.position)
+        })?;
+        self.replicas("replica_semi_sync", "Whether it acknowledges what it is sent", |r| {
+            Some(u64::from(r.semi_sync))
+        })?;
+        self.family("replica_acknowledgements", "How often it did", MetricType::Counter, |s| {
+            let semi_sync = s.replicas.iter().filter(|replica| replica.semi_sync);
+            semi_sync.map(|replica| (labels(replica), replica.acknowledgements)).collect()
+        })?;
+        self.family("replica_served_bytes", "Bytes sent", MetricType::Counter, |s| {
+            s.replicas.iter().map(|replica| (labels(replica), replica.bytes)).collect()
+        })
+    }
+
     fn counter(&mut self, name: &str, help: &str, value: fn(&SourceReport) -> u64) -> fmt::Result {
         let values = self.of_sources(|status| Some(ConstCounter::new(value(status))));
         self.each(name, help, MetricType::Counter, values)
