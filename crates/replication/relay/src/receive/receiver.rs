@@ -58,8 +58,7 @@ const PIECES_PER_LOOK: u64 = 256;
 
 /// Receives for ever, unless someone must decide or repair something first.
 pub(crate) fn run(intake: &Intake) {
-    let mut wait = RETRY_FIRST;
-    let mut followed: Option<Instant> = None;
+    let mut retries = Retries { wait: RETRY_FIRST, followed: None };
     loop {
         intake.control.wait_until_wanted();
         if intake.telemetry.ending.has_begun() {
@@ -76,7 +75,7 @@ pub(crate) fn run(intake: &Intake) {
             }
         }
         if intake.control.seen().phase == Phase::Receiving {
-            followed = Some(Instant::now());
+            retries.followed = Some(Instant::now());
         }
         intake.control.disconnected();
         intake.telemetry.lag.disconnected(Instant::now());
@@ -94,44 +93,64 @@ pub(crate) fn run(intake: &Intake) {
             }
             Err(error) => error,
         };
-        let hindrance = error.hindrance();
         let got_on = match error.is_local() {
             true => durable(intake) > durable_before,
             false => intake.telemetry.meters.transactions.load(Ordering::Relaxed) > before,
         };
         if got_on || began.elapsed() > GOOD_AFTER {
-            wait = RETRY_FIRST;
+            retries.wait = RETRY_FIRST;
         }
-        if error.is_local() {
-            complain!(
-                intake.telemetry,
-                &error,
-                &format!("{error}; what is durable is served, trying again in {} ms", wait.as_millis()),
-            );
-            intake.control.fail_for_now(&error.to_string());
-            intake.control.pause(wait);
-            wait = (wait * 2).min(RETRY_MAX);
-            continue;
+        match error.is_local() {
+            true => retries.after_own_failure(intake, &error),
+            false => retries.after_failure_of_source(intake, &error),
         }
+    }
+}
+
+/// When and where the relay connects again.
+struct Retries {
+    /// The delay before the next attempt.
+    wait: Duration,
+    /// When the source was last followed.
+    followed: Option<Instant>,
+}
+
+impl Retries {
+    /// Waits after a failure of this machine: its disk, its memory.
+    fn after_own_failure(&mut self, intake: &Intake, error: &Error) {
+        let millis = self.wait.as_millis();
+        let line = format!("{error}; what is durable is served, trying again in {millis} ms");
+        complain!(intake.telemetry, error, &line);
+        intake.control.fail_for_now(&error.to_string());
+        self.pause(intake);
+    }
+
+    /// Turns to another server of the source, or waits.
+    fn after_failure_of_source(&mut self, intake: &Intake, error: &Error) {
+        let hindrance = error.hindrance();
         // Another server of the source may be available at once.
-        let is_its_turn = followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
+        let is_its_turn = self.followed.is_none_or(|then| then.elapsed() > FAILOVER_AFTER);
         // Something that is missing here would be missing with every server.
         if hindrance != Hindrance::Here && is_its_turn && !intake.servers.next() {
             let instead = intake.servers.current().map_or(String::new(), ConnectOptions::server);
             intake.control.hinder(hindrance, &error.to_string());
-            complain!(intake.telemetry, &error, &format!("{error}; trying {instead} instead"));
-            continue;
+            complain!(intake.telemetry, error, &format!("{error}; trying {instead} instead"));
+            return;
         }
         intake.control.hinder(hindrance, &error.to_string());
         if matches!(error, Error::Unfollowable(_)) && !intake.servers.are_several() {
             let line = format!("{error}; trying again in {} s", RETRY_UNFOLLOWABLE.as_secs());
-            complain!(intake.telemetry, &error, &line);
+            complain!(intake.telemetry, error, &line);
             intake.control.pause(RETRY_UNFOLLOWABLE);
-            continue;
+            return;
         }
-        complain!(intake.telemetry, &error, &format!("{error}; trying again in {} ms", wait.as_millis()));
-        intake.control.pause(wait);
-        wait = (wait * 2).min(RETRY_MAX);
+        complain!(intake.telemetry, error, &format!("{error}; trying again in {} ms", self.wait.as_millis()));
+        self.pause(intake);
+    }
+
+    fn pause(&mut self, intake: &Intake) {
+        intake.control.pause(self.wait);
+        self.wait = (self.wait * 2).min(RETRY_MAX);
     }
 }
 
@@ -247,6 +266,22 @@ pub(crate) struct FollowedServer<'a> {
     is_of_group: bool,
 }
 
+impl FollowedServer<'_> {
+    /// Asks the server whether its log is still the one that is received, and whether it is still a member of its group. A change, in words.
+    fn change(
+        &self,
+        receiving: &ReceivedBytes<'_>,
+        tail: &mut Option<(Position, LogTail)>,
+    ) -> Result<Option<String>> {
+        let change = receiving.change(tail, self.server)?;
+        if change.is_none() && self.is_of_group {
+            let servers = &receiving.intake.servers;
+            group_member::check(servers, self.server, &mut Connection::open(self.server)?)?;
+        }
+        Ok(change)
+    }
+}
+
 /// Receives until the connection ends.
 pub(crate) fn receive_all(
     mut receiving: ReceivedBytes<'_>,
@@ -273,13 +308,10 @@ pub(crate) fn receive_all(
         if is_check_due {
             checked = Instant::now();
             receiving.check_disk()?;
-        }
-        if is_check_due && let Some(FollowedServer { server, is_of_group }) = followed {
-            if let Some(change) = receiving.change(&mut tail, server)? {
+            if let Some(followed) = followed
+                && let Some(change) = followed.change(&receiving, &mut tail)?
+            {
                 break Err(Error::OfSource(format!("the source's log was reset or put back: {change}")));
-            }
-            if is_of_group {
-                group_member::check(&intake.servers, server, &mut Connection::open(server)?)?;
             }
         }
         if drained {

@@ -22,6 +22,7 @@ use binlogz_relay_forms::{Forms, Translator};
 use binlogz_relay_log::{Error as LogError, Form, FormFile, GroupWalker, LineageLog, StoredHead};
 use binlogz_source::{ConnectOptions, DumpOptions, RemoteLog};
 use binlogz_store::{Damage, Hole};
+use binlogz_wire::session::EventPiece;
 
 use crate::error::{Error, Result};
 use crate::receive::intake::Intake;
@@ -115,6 +116,7 @@ enum FetchedHole {
     Another(String),
 }
 
+#[derive(Clone, Copy)]
 struct HoleQuestion<'a> {
     intake: &'a Intake,
     kept: &'a LineageLog,
@@ -153,92 +155,28 @@ impl HoleQuestion<'_> {
 
     /// `None` if the source's transactions fill the hole at none of these levels.
     fn fetch_at(&self, levels: &[Option<CompressionLevel>]) -> Result<Option<FetchedHole>> {
-        let HoleQuestion { kept, damage, hole, .. } = *self;
-        let mut head = match hole.from {
-            0 => None,
-            _ => Some(StoredHead::read(&kept.store, damage.file)?),
-        };
-        let from = match hole.from {
-            0 => MAGIC.len() as u64,
-            _ => source_offset(self.intake.conversions.of(kept), damage, hole)?,
-        };
-        let memory = SpoolMemory::new(SPOOL_SIZE);
-        let new = |level: &Option<CompressionLevel>| Attempt {
-            level: *level,
-            stored: Spool::new(&memory, Vec::new()),
-            compressing: LevelCompressor::default(),
-        };
-        let mut attempts: Vec<_> = levels.iter().map(new).collect();
-        let options = DumpOptions { verify_checksums: true, ..DumpOptions::to_the_end(&damage.name, from) };
+        let mut filling = HoleFilling::new(*self, levels)?;
+        let options = DumpOptions::to_the_end(&self.damage.name, filling.begin);
+        let options = DumpOptions { verify_checksums: true, ..options };
         let mut log = RemoteLog::open(self.server, options)?;
-        let mut assembler = TransactionBoundaryParser::new();
-        // The current transaction, and the beginning of its current event.
-        let mut open = Spool::new(&memory, Vec::new());
-        let mut event = Vec::new();
-        let mut begin = from;
-        let mut is_described = false;
         while let Some(piece) = log.next_piece()? {
             if !piece.is_stored() {
                 continue;
             }
-            if piece.name != damage.name.as_bytes() {
+            if piece.name != self.damage.name.as_bytes() {
                 break;
             }
-            if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
-                let sent = StoredHead::decode(piece.bytes)?;
-                if head.as_ref().is_some_and(|head| !head.is_of_the_same_file(&sent)) {
-                    let change = format!("its {} is another file than the one that is kept", damage.name);
-                    return Ok(Some(FetchedHole::Another(change)));
+            match filling.take(&piece)? {
+                FillingStep::More => {}
+                FillingStep::Unfit => break,
+                FillingStep::Another(change) => return Ok(Some(FetchedHole::Another(change))),
+                FillingStep::Filled(bytes) => {
+                    drop(log);
+                    return match self.follows(filling.begin)? {
+                        true => Ok(Some(FetchedHole::Bytes(bytes))),
+                        false => Ok(None),
+                    };
                 }
-                if hole.from == 0 && !is_described {
-                    for attempt in &mut attempts {
-                        attempt.put(&front(piece.bytes, self.is_closed))?;
-                    }
-                    begin = MAGIC.len() as u64 + piece.bytes.len() as u64;
-                }
-                is_described = true;
-                head.get_or_insert(sent);
-                continue;
-            }
-            if piece.begins {
-                if piece.offset != begin + open.size() {
-                    return Err(Error::Gap {
-                        name: damage.name.clone(),
-                        offset: piece.offset,
-                        expected: format!("{} at {}", damage.name, begin + open.size()),
-                    });
-                }
-                event.clear();
-            }
-            open.append(piece.bytes).map_err(Error::io("hold a transaction"))?;
-            let room = (HEADER_SIZE + QUERY_PREFIX_SIZE_MAX).saturating_sub(event.len());
-            event.extend_from_slice(piece.bytes.get(..room).unwrap_or(piece.bytes));
-            if !piece.ends {
-                continue;
-            }
-            let Some(head) = &head else { break };
-            let end = (piece.header.event_size as usize).saturating_sub(head.checksum().size());
-            assembler.feed(&piece.header, event.get(HEADER_SIZE..end.min(event.len())).unwrap_or_default());
-            if assembler.is_open() {
-                continue;
-            }
-            for attempt in &mut attempts {
-                attempt.add(&open, begin, head, hole.from, &memory)?;
-            }
-            begin += open.size();
-            open = Spool::new(&memory, Vec::new());
-            let size = hole.to - hole.from;
-            attempts.retain(|attempt| attempt.stored.size() <= size);
-            if attempts.is_empty() {
-                break;
-            }
-            let full = attempts.extract_if(.., |attempt| attempt.stored.size() == size);
-            if let Some(found) = self.closest(full.map(|attempt| attempt.stored))? {
-                drop(log);
-                return match self.follows(begin)? {
-                    true => Ok(Some(FetchedHole::Bytes(found))),
-                    false => Ok(None),
-                };
             }
         }
         Ok(None)
@@ -287,11 +225,7 @@ impl HoleQuestion<'_> {
 }
 
 /// The GTID of a complete event.
-fn gtid_of(
-    piece: &binlogz_wire::session::EventPiece<'_>,
-    kept: &LineageLog,
-    damage: &Damage,
-) -> Result<Option<Gtid>> {
+fn gtid_of(piece: &EventPiece<'_>, kept: &LineageLog, damage: &Damage) -> Result<Option<Gtid>> {
     if !(piece.header.event_type.is_gtid() && piece.begins && piece.ends) {
         return Ok(None);
     }
@@ -299,6 +233,135 @@ fn gtid_of(
     let frame = binlogz_binlog::EventFrame::from_bytes(piece.bytes, checksum_size)?;
     let event = binlogz_binlog::event::AnyGtidEvent::decode_frame(&frame)?;
     Ok(event.and_then(|event| event.gtid()))
+}
+
+/// A hole that is being filled with the transactions of the source, at several compression levels.
+struct HoleFilling<'a> {
+    question: HoleQuestion<'a>,
+    memory: SpoolMemory,
+    attempts: Vec<Attempt>,
+    /// The beginning of the file. `None`: the hole has it, and the source hasn't sent it yet.
+    head: Option<StoredHead>,
+    is_described: bool,
+    boundaries: TransactionBoundaryParser,
+    /// The open transaction, which begins at this offset of the source's file, and the first bytes of its last event.
+    open: Spool,
+    begin: u64,
+    event: Vec<u8>,
+}
+
+/// What a piece of the source's log makes of a hole.
+enum FillingStep {
+    /// The hole isn't full yet.
+    More,
+    /// The source's transactions fill it at none of the levels.
+    Unfit,
+    /// The source's file of this name is a different one.
+    Another(String),
+    Filled(Spool),
+}
+
+impl<'a> HoleFilling<'a> {
+    fn new(question: HoleQuestion<'a>, levels: &[Option<CompressionLevel>]) -> Result<Self> {
+        let HoleQuestion { intake, kept, damage, hole, .. } = question;
+        let memory = SpoolMemory::new(SPOOL_SIZE);
+        let attempts = levels.iter().map(|level| Attempt {
+            level: *level,
+            stored: Spool::new(&memory, Vec::new()),
+            compressing: LevelCompressor::default(),
+        });
+        let attempts = attempts.collect();
+        let head = match hole.from {
+            0 => None,
+            _ => Some(StoredHead::read(&kept.store, damage.file)?),
+        };
+        let begin = match hole.from {
+            0 => MAGIC.len() as u64,
+            _ => source_offset(intake.conversions.of(kept), damage, hole)?,
+        };
+        Ok(HoleFilling {
+            question,
+            attempts,
+            head,
+            is_described: false,
+            boundaries: TransactionBoundaryParser::new(),
+            open: Spool::new(&memory, Vec::new()),
+            begin,
+            event: Vec::new(),
+            memory,
+        })
+    }
+
+    /// Takes the next piece of the source's file.
+    fn take(&mut self, piece: &EventPiece<'_>) -> Result<FillingStep> {
+        if piece.header.event_type == EventType::FORMAT_DESCRIPTION {
+            return self.format_description(piece.bytes);
+        }
+        self.append(piece)?;
+        if !piece.ends {
+            return Ok(FillingStep::More);
+        }
+        let Some(head) = &self.head else { return Ok(FillingStep::Unfit) };
+        let end = (piece.header.event_size as usize).saturating_sub(head.checksum().size());
+        let body = self.event.get(HEADER_SIZE..end.min(self.event.len())).unwrap_or_default();
+        self.boundaries.feed(&piece.header, body);
+        if self.boundaries.is_open() {
+            return Ok(FillingStep::More);
+        }
+        for attempt in &mut self.attempts {
+            attempt.add(&self.open, self.begin, head, self.question.hole.from, &self.memory)?;
+        }
+        self.begin += self.open.size();
+        self.open = Spool::new(&self.memory, Vec::new());
+        self.compare()
+    }
+
+    fn format_description(&mut self, bytes: &[u8]) -> Result<FillingStep> {
+        let HoleQuestion { damage, hole, is_closed, .. } = self.question;
+        let sent = StoredHead::decode(bytes)?;
+        if self.head.as_ref().is_some_and(|head| !head.is_of_the_same_file(&sent)) {
+            let change = format!("its {} is another file than the one that is kept", damage.name);
+            return Ok(FillingStep::Another(change));
+        }
+        if hole.from == 0 && !self.is_described {
+            for attempt in &mut self.attempts {
+                attempt.put(&front(bytes, is_closed))?;
+            }
+            self.begin = MAGIC.len() as u64 + bytes.len() as u64;
+        }
+        self.is_described = true;
+        self.head.get_or_insert(sent);
+        Ok(FillingStep::More)
+    }
+
+    /// Adds a piece to the open transaction.
+    fn append(&mut self, piece: &EventPiece<'_>) -> Result<()> {
+        if piece.begins {
+            let expected = self.begin + self.open.size();
+            if piece.offset != expected {
+                let name = self.question.damage.name.clone();
+                let expected = format!("{name} at {expected}");
+                return Err(Error::Gap { name, offset: piece.offset, expected });
+            }
+            self.event.clear();
+        }
+        self.open.append(piece.bytes).map_err(Error::io("hold a transaction"))?;
+        let room = (HEADER_SIZE + QUERY_PREFIX_SIZE_MAX).saturating_sub(self.event.len());
+        self.event.extend_from_slice(piece.bytes.get(..room).unwrap_or(piece.bytes));
+        Ok(())
+    }
+
+    /// Compares the attempts with the size of the hole, and drops those that are too large.
+    fn compare(&mut self) -> Result<FillingStep> {
+        let size = self.question.hole.to - self.question.hole.from;
+        self.attempts.retain(|attempt| attempt.stored.size() <= size);
+        if self.attempts.is_empty() {
+            return Ok(FillingStep::Unfit);
+        }
+        let full = self.attempts.extract_if(.., |attempt| attempt.stored.size() == size);
+        let closest = self.question.closest(full.map(|attempt| attempt.stored))?;
+        Ok(closest.map_or(FillingStep::More, FillingStep::Filled))
+    }
 }
 
 impl Attempt {
