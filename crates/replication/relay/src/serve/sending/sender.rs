@@ -87,6 +87,16 @@ enum FileEnd {
     Log,
 }
 
+/// How far the transactions of a file were sent.
+enum SendStep {
+    /// One was sent, or several, and more may be there.
+    Sent,
+    /// The part of the file that is sent under this name is over.
+    PartEnd,
+    /// No more is there as yet.
+    NothingLeft,
+}
+
 pub(crate) struct Sender<'a> {
     housekeeping: &'a Housekeeping,
     intake: &'a Intake,
@@ -257,45 +267,23 @@ impl<'a> Sender<'a> {
     fn send_file(&mut self) -> Result<FileEnd> {
         let mut ahead = AheadPosition::new();
         let mut durable = None;
-        let mut wakes;
         if self.log.is_in_front() {
             self.leave_out_what_is_had(EventType::PREVIOUS_GTIDS, None)?;
         }
         self.log.put_front()?;
         loop {
             // A change of what we look at from here on comes with a wake.
-            wakes = self.kept.store.wakes();
+            let wakes = self.kept.store.wakes();
             self.check_superseded()?;
             if self.kept.is_abandoned() {
                 // When the client reconnects, we find out what it may have of the other log.
                 self.sink()?.flush().map_err(broken)?;
                 return Ok(FileEnd::Log);
             }
-            if self.in_blocks {
-                match self.log.block()? {
-                    Some(shared) => shared.block().map_or(Ok(()), |block| self.block(block))?,
-                    None => self.in_blocks = false,
-                }
-                continue;
-            }
-            let next = self.log.walker().next_group();
-            if next.is_err() {
-                self.log.check_open()?;
-            }
-            if let Some(group) = next? {
-                if self.log.is_cut(&group)? {
-                    self.leave_out_what_is_had(EventType::ROTATE, None)?;
-                    self.log.put_end(&group)?;
-                    return self.end_file(FileEnd::Part);
-                }
-                match self.log.is_converted(&group) {
-                    true => {
-                        self.log.walker().move_to(group.begin);
-                        self.in_blocks = true;
-                    }
-                    false => self.group(&group)?,
-                }
-                continue;
+            match self.send_next()? {
+                SendStep::Sent => continue,
+                SendStep::PartEnd => return self.end_file(FileEnd::Part),
+                SendStep::NothingLeft => {}
             }
             let retired = self.kept.is_retired();
             // The walker has seen everything that was durable before it ran out of transactions.
@@ -305,19 +293,7 @@ impl<'a> Sender<'a> {
                 continue;
             }
             if durable.is_some_and(|durable| durable.file > self.log.file()) {
-                let walker = self.log.walker();
-                let offset = walker.offset();
-                let end = walker.end()?;
-                if offset != end {
-                    self.log.check_open()?;
-                    let left = end.saturating_sub(offset);
-                    return Err(Error::Log(LogError::Stored {
-                        file: self.kept.store.names().log(self.log.file()),
-                        source: Box::new(LogError::DamagedLog(format!(
-                            "at {offset}: binlog truncated in the middle of event, {left} bytes are left"
-                        ))),
-                    }));
-                }
+                self.check_whole()?;
                 if let Some(left) = self.log.walker().left() {
                     self.group(&left)?;
                 }
@@ -339,6 +315,53 @@ impl<'a> Sender<'a> {
             }
             self.wait(durable, wakes)?;
         }
+    }
+
+    /// Sends what comes next in the file, if it is there.
+    fn send_next(&mut self) -> Result<SendStep> {
+        if self.in_blocks {
+            match self.log.block()? {
+                Some(shared) => shared.block().map_or(Ok(()), |block| self.block(block))?,
+                None => self.in_blocks = false,
+            }
+            return Ok(SendStep::Sent);
+        }
+        let next = self.log.walker().next_group();
+        if next.is_err() {
+            self.log.check_open()?;
+        }
+        let Some(group) = next? else { return Ok(SendStep::NothingLeft) };
+        if self.log.is_cut(&group)? {
+            self.leave_out_what_is_had(EventType::ROTATE, None)?;
+            self.log.put_end(&group)?;
+            return Ok(SendStep::PartEnd);
+        }
+        match self.log.is_converted(&group) {
+            true => {
+                self.log.walker().move_to(group.begin);
+                self.in_blocks = true;
+            }
+            false => self.group(&group)?,
+        }
+        Ok(SendStep::Sent)
+    }
+
+    /// Refuses a file that ended within an event.
+    fn check_whole(&mut self) -> Result<()> {
+        let walker = self.log.walker();
+        let offset = walker.offset();
+        let end = walker.end()?;
+        if offset == end {
+            return Ok(());
+        }
+        self.log.check_open()?;
+        let left = end.saturating_sub(offset);
+        Err(Error::Log(LogError::Stored {
+            file: self.kept.store.names().log(self.log.file()),
+            source: Box::new(LogError::DamagedLog(format!(
+                "at {offset}: binlog truncated in the middle of event, {left} bytes are left"
+            ))),
+        }))
     }
 
     /// The file ended: the client must not have asked for a position past its end.

@@ -33,6 +33,11 @@ const PROCESSES: [ReplyColumn<'static>; 8] = [
     ReplyColumn { name: "Info", kind: ResultKind::TEXT },
 ];
 
+/// An error as a server sends it: its number, SQLSTATE and text.
+fn refusal(code: u16, sqlstate: [u8; 5], line: &str) -> ServerError {
+    ServerError { code, sqlstate: Some(sqlstate), message: line.to_owned() }
+}
+
 impl Client<'_> {
     /// The relay's own answer to a statement; `None` can't be parsed.
     pub(super) fn answer<'s>(
@@ -79,6 +84,27 @@ impl Client<'_> {
         session.rows(&PROCESSES, &rows);
     }
 
+    /// Forgets the session, as COM_RESET_CONNECTION asks; the client stays logged in, with its default schema.
+    fn reset_connection(&self, variables: &mut ClientVariables, session: &mut ReplicaSession) {
+        let client = std::mem::take(&mut variables.client);
+        *variables = ClientVariables::default();
+        let source = self.known.server.statements.intake.source_variables.get();
+        let database = session.database().map(str::to_owned);
+        variables.log_in(ClientFacts { database, ..client }, source.as_deref());
+        session.set_status(variables.status());
+        session.ok();
+    }
+
+    /// The line that answers COM_STATISTICS.
+    fn statistics(&self) -> String {
+        format!(
+            "Uptime: {}  Threads: {}  Questions: 0  Slow queries: 0  Opens: 0  Flush tables: 0  \
+             OpenConnection tables: 0  Queries per second avg: 0.000",
+            self.begun.elapsed().as_secs(),
+            self.door.gate.counts().logged_in
+        )
+    }
+
     /// Answers a command that the relay can answer without its source.
     pub(super) fn request(
         &self,
@@ -108,61 +134,37 @@ impl Client<'_> {
                 variables.client.database = Some(name);
                 session.ok();
             }
-            ReplicaRequest::Statistics => session.line(&format!(
-                "Uptime: {}  Threads: {}  Questions: 0  Slow queries: 0  Opens: 0  Flush tables: 0  \
-                 OpenConnection tables: 0  Queries per second avg: 0.000",
-                self.begun.elapsed().as_secs(),
-                self.door.gate.counts().logged_in
-            )),
-            ReplicaRequest::Kill(connection) => session.refuse(&ServerError {
-                code: 1094,
-                sqlstate: Some(*b"HY000"),
-                message: format!("Unknown thread id: {connection}"),
-            }),
-            ReplicaRequest::Prepare(_) => session.refuse(&ServerError {
-                code: 1295,
-                sqlstate: Some(*b"HY000"),
-                message: format!(
+            ReplicaRequest::Statistics => session.line(&self.statistics()),
+            ReplicaRequest::Kill(connection) => {
+                session.refuse(&refusal(1094, *b"HY000", &format!("Unknown thread id: {connection}")));
+            }
+            ReplicaRequest::Prepare(_) => session.refuse(&refusal(
+                1295,
+                *b"HY000",
+                &format!(
                     "This command is not supported in the prepared statement protocol yet: the relay prepares no \
                      statements{WITH_FORWARDING}"
                 ),
-            }),
-            ReplicaRequest::Other(RESET_CONNECTION) => {
-                let client = std::mem::take(&mut variables.client);
-                *variables = ClientVariables::default();
-                let source = self.known.server.statements.intake.source_variables.get();
-                let database = session.database().map(str::to_owned);
-                variables.log_in(ClientFacts { database, ..client }, source.as_deref());
-                session.set_status(variables.status());
-                session.ok();
-            }
+            )),
+            ReplicaRequest::Other(RESET_CONNECTION) => self.reset_connection(variables, session),
             // Several statements never come at once: each that is sent so is refused by itself.
             ReplicaRequest::SetOption(Some(0 | 1)) => session.end_of_rows(),
             ReplicaRequest::Other(PROCESS_INFO) => self.processes(variables, session),
-            ReplicaRequest::Other(DEBUG) => session.refuse(&ServerError {
-                code: ServerError::SPECIFIC_ACCESS_DENIED,
-                sqlstate: Some(*b"42000"),
-                message: "Access denied; you need (at least one of) the SUPER privilege(s) for this operation".into(),
-            }),
+            ReplicaRequest::Other(DEBUG) => session.refuse(&refusal(
+                ServerError::SPECIFIC_ACCESS_DENIED,
+                *b"42000",
+                "Access denied; you need (at least one of) the SUPER privilege(s) for this operation",
+            )),
             // They have no answer: one would be taken for the next command's.
             ReplicaRequest::Other(STATEMENT_CLOSE | STATEMENT_LONG_DATA) => {}
             ReplicaRequest::Other(STATEMENT_EXECUTE | STATEMENT_FETCH | STATEMENT_RESET) => {
-                session.refuse(&ServerError {
-                    code: 1243,
-                    sqlstate: Some(*b"HY000"),
-                    message: "Unknown prepared statement handler given to the relay".into(),
-                });
+                let line = "Unknown prepared statement handler given to the relay";
+                session.refuse(&refusal(1243, *b"HY000", line));
             }
-            ReplicaRequest::SetOption(_) => session.refuse(&ServerError {
-                code: 1047,
-                sqlstate: Some(*b"08S01"),
-                message: "Unknown command".into(),
-            }),
-            ReplicaRequest::Other(code) => session.refuse(&ServerError {
-                code: 1047,
-                sqlstate: Some(*b"08S01"),
-                message: format!("Unknown command {code:#04x}"),
-            }),
+            ReplicaRequest::SetOption(_) => session.refuse(&refusal(1047, *b"08S01", "Unknown command")),
+            ReplicaRequest::Other(code) => {
+                session.refuse(&refusal(1047, *b"08S01", &format!("Unknown command {code:#04x}")));
+            }
             ReplicaRequest::Quit | ReplicaRequest::Dump(_) | ReplicaRequest::ChangeUser(_) => {}
         }
         Ok(())

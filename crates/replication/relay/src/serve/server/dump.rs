@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use binlogz_binlog::MAGIC;
@@ -48,6 +49,15 @@ pub(crate) struct KnownClient {
     pub(crate) attributes: Vec<(String, String)>,
     /// The client's socket, and the watcher that notices when the client closes it; `None`: nobody notices.
     pub(crate) socket: Option<(Arc<TcpStream>, Arc<Departures>)>,
+}
+
+/// The name by which a replica's dumps are known, so that a new one takes the place of an earlier one. `None`: the client has none.
+fn replica_key(uuid: Option<&str>, server_id: u32) -> Option<String> {
+    match (uuid, server_id) {
+        (Some(uuid), _) => Some(uuid.to_owned()),
+        (None, 0) => None,
+        (None, id) => Some(format!("server id {id}")),
+    }
 }
 
 impl KnownClient {
@@ -429,11 +439,7 @@ impl KnownClient {
                 || self.server.dumps.seen().iter().filter_map(|dump| dump.reader.uuid.parse().ok()).collect();
             self.server.served.note(replica, kept.number, connected)?;
         }
-        let key = match (&uuid, *server_id) {
-            (Some(uuid), _) => Some(uuid.clone()),
-            (None, 0) => None,
-            (None, id) => Some(format!("server id {id}")),
-        };
+        let replica_key = replica_key(uuid.as_deref(), *server_id);
         let profile = self.profile(variables);
         say!(
             self.server.telemetry,
@@ -457,10 +463,7 @@ impl KnownClient {
             knows_payloads: profile.reads_payloads(),
         };
         let (progress, semi_sync) = self.begin(reader, &kept, file);
-        let (superseded, supersedes) = self.server.registry.begin_dump(self.connection, key);
-        if supersedes {
-            self.server.lineages.wake();
-        }
+        let superseded = self.supersede(replica_key);
         let socket = self.socket.as_ref();
         let watch = socket.and_then(|(socket, departures)| departures.watch(self.connection, socket, &kept));
         let dump = DumpStream {
@@ -482,6 +485,15 @@ impl KnownClient {
             watch,
         };
         Ok((kept, dump))
+    }
+
+    /// Ends an earlier dump of the same replica. The flag is set once another dump takes the place of this one.
+    fn supersede(&self, replica: Option<String>) -> Arc<AtomicBool> {
+        let (superseded, supersedes) = self.server.registry.begin_dump(self.connection, replica);
+        if supersedes {
+            self.server.lineages.wake();
+        }
+        superseded
     }
 
     /// Enters a dump in the list of those that run.

@@ -141,23 +141,10 @@ fn names_size(name: &str) -> Option<usize> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use binlogz_binlog::HeaderFlags;
     use binlogz_binlog::event::{StatusVariables, XaId};
-    use binlogz_binlog::frame::encode_event;
 
     use super::*;
-
-    fn event(event_type: EventType, body: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
-        let header = EventHeader {
-            timestamp: 7,
-            event_type,
-            server_id: 1,
-            event_size: 0,
-            end_log_pos: 4711,
-            flags: HeaderFlags::default(),
-        };
-        encode_event(header, body, checksum)
-    }
+    use crate::serve::events::event_in_tests::event_with;
 
     fn statement(text: &str, checksum: ChecksumAlgorithm) -> Vec<u8> {
         let query = QueryEvent {
@@ -168,18 +155,18 @@ mod tests {
             database: b"",
             statement: text.as_bytes(),
         };
-        event(EventType::QUERY, &query.encode().unwrap(), checksum)
+        event_with(EventType::QUERY, &query.encode().unwrap(), checksum)
     }
 
     fn prepare(gtrid: &[u8], bqual: &[u8], one_phase: bool, checksum: ChecksumAlgorithm) -> Vec<u8> {
         let xa_id = XaId { format_id: 1, gtrid, bqual };
         let body = XaPrepareEvent { one_phase, xa_id }.encode().unwrap();
-        event(EventType::XA_PREPARE, &body, checksum)
+        event_with(EventType::XA_PREPARE, &body, checksum)
     }
 
     /// The step that a transaction is, whatever the pieces in which it comes.
     fn step(events: &[Vec<u8>], checksum: ChecksumAlgorithm) -> Option<XaStep> {
-        let gtid = event(EventType::GTID, &[7; 42], checksum);
+        let gtid = event_with(EventType::GTID, &[7; 42], checksum);
         let whole = [&gtid, events.concat().as_slice()].concat();
         let expected = TransactionEnds::of(&whole).step(checksum);
         for size in [1, 7, 100, 5000] {
@@ -199,7 +186,7 @@ mod tests {
                 [(&b"q1"[..], &b""[..], "X'7131',X'',1"), (&long[..], &long[..], &long_name)]
             {
                 let start = statement(&format!("XA START {name}"), checksum);
-                let rows = event(EventType::WRITE_ROWS, &[7; 70_000], checksum);
+                let rows = event_with(EventType::WRITE_ROWS, &[7; 70_000], checksum);
                 let end = statement(&format!("XA END {name}"), checksum);
                 let with_last =
                     |last: Vec<u8>| step(&[start.clone(), rows.clone(), end.clone(), last], checksum);
@@ -230,7 +217,7 @@ mod tests {
     fn what_is_cut_is_no_step() {
         let checksum = ChecksumAlgorithm::CRC32;
         let whole = [
-            event(EventType::GTID, &[7; 42], checksum),
+            event_with(EventType::GTID, &[7; 42], checksum),
             statement("XA START X'7131',X'',1", checksum),
             prepare(b"q1", b"", false, checksum),
         ]
