@@ -7,14 +7,14 @@
 //! ```
 
 use std::io::Cursor;
-use std::time::Duration;
 
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
 use arrow_flight::{IpcMessage, SchemaAsIpc};
 use binlogz_query::{ParameterValues, Queries, Query};
 use binlogz_query_server::{
-    AnswerFuture, AskedStatement, Blame, StatementRefusal, StatementWork, WorkerOutput, WorkerProtocol,
+    AnswerFuture, AskedStatement, Blame, ROWS_PATIENCE, StatementRefusal, StatementWork, WorkerOutput,
+    WorkerProtocol,
 };
 use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::ipc::reader::StreamReader;
@@ -26,9 +26,6 @@ use prost::bytes::Bytes;
 
 /// The number of this protocol.
 pub(crate) const FLIGHT: u8 = b'f';
-
-/// The server ends a worker whose rows nobody takes.
-const PATIENCE: Duration = Duration::from_secs(365 * 86_400);
 
 /// Answers statements that came by Flight SQL.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,7 +67,7 @@ async fn answer(
     if work == StatementWork::Plan {
         return planned(output, &query).await;
     }
-    let rows = queries.run(query.clone(), &ParameterValues::default(), PATIENCE, ()).await?;
+    let rows = queries.run(query.clone(), &ParameterValues::default(), ROWS_PATIENCE, ()).await?;
     planned(output, &query).await?;
     let schema = rows.schema();
     let rows = rows.map_err(|error| FlightError::ExternalError(Box::new(StatementRefusal::from(error))));

@@ -10,12 +10,11 @@
 //! messages: each after its size of 4 bytes
 //! ```
 
-use std::time::Duration;
-
 use binlogz_binlog::put::PutFields;
 use binlogz_query::{ParameterValues, Queries, Query, QueryRows, ReadStatement};
 use binlogz_query_server::{
-    AnswerFuture, AskedStatement, Blame, StatementRefusal, StatementWork, WorkerOutput, WorkerProtocol,
+    AnswerFuture, AskedStatement, Blame, ROWS_PATIENCE, StatementRefusal, StatementWork, WorkerOutput,
+    WorkerProtocol,
 };
 use datafusion::arrow::array::RecordBatch;
 use futures_util::TryStreamExt;
@@ -31,8 +30,6 @@ use crate::variables::FrontVariables;
 /// The number of this protocol.
 pub(crate) const MYSQL: u8 = b'm';
 
-/// The server ends a worker whose rows nobody takes.
-const PATIENCE: Duration = Duration::from_secs(365 * 86_400);
 /// Bytes of rows in a message to the server; the last row may go beyond it.
 const ROWS_SIZE: usize = 256 << 10;
 /// Bytes of a listing that is sent at once; a larger one is a query like any other, whose client may take its time.
@@ -149,7 +146,7 @@ async fn prepared(output: &WorkerOutput, query: &Query, names: AnswerNames) -> R
 }
 
 async fn run(queries: &Queries, query: Query) -> Result<QueryRows, StatementRefusal> {
-    Ok(queries.run(query, &ParameterValues::default(), PATIENCE, ()).await?)
+    Ok(queries.run(query, &ParameterValues::default(), ROWS_PATIENCE, ()).await?)
 }
 
 async fn listing(

@@ -40,7 +40,8 @@ pub use protocol_server::ProtocolServer;
 pub use refusal::{Blame, StatementRefusal};
 pub use tls::{TLS_HANDSHAKE_TIME, Tls};
 pub use worker::{
-    AnswerFuture, StatementWork, WorkerOutput, WorkerProtocol, WorkerQuestions, questions, work,
+    AnswerFuture, ROWS_PATIENCE, StatementWork, WorkerOutput, WorkerProtocol, WorkerQuestions, questions,
+    work,
 };
 pub use workers::{RowMessages, StatementLimits, WorkerCommand, Workers};
 

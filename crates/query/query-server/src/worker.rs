@@ -6,6 +6,7 @@ use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
 
 use binlogz_query::{AskTables, Queries};
 use tokio::io::{AsyncWriteExt, Stdout};
@@ -19,6 +20,9 @@ use crate::refusal::{Blame, StatementRefusal};
 /// The most bytes of a message of rows. Several rows are cut into messages of some megabytes, but one is not, and the server holds
 /// messages until their clients take them.
 const ROWS_SIZE_MAX: usize = 64 << 20;
+
+/// How long a worker waits until its rows are taken: practically for ever, since the server ends a worker whose rows nobody takes.
+pub const ROWS_PATIENCE: Duration = Duration::from_secs(365 * 86_400);
 
 /// Whether a statement is only planned, or run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -175,6 +175,37 @@ pub(super) fn list(
     }
 }
 
+/// The words after SHOW, and FULL or GLOBAL, that begin a list.
+const LISTS: [&str; 27] = [
+    "DATABASES",
+    "SCHEMAS",
+    "TABLES",
+    "TABLE",
+    "COLUMNS",
+    "FIELDS",
+    "INDEX",
+    "INDEXES",
+    "KEYS",
+    "CREATE",
+    "VARIABLES",
+    "STATUS",
+    "CHARSET",
+    "CHARACTER",
+    "COLLATION",
+    "ENGINES",
+    "STORAGE",
+    "PLUGINS",
+    "PROCESSLIST",
+    "TRIGGERS",
+    "FUNCTION",
+    "PROCEDURE",
+    "EVENTS",
+    "GRANTS",
+    "OPEN",
+    "ERRORS",
+    "PRIVILEGES",
+];
+
 struct ShowStatement<'s> {
     words: Words<'s>,
     session: &'s MysqlSession,
@@ -187,36 +218,7 @@ impl ShowStatement<'_> {
         let is_full = is_full | self.words.take(&["FULL"]).is_some();
         let is_global = self.words.take(&["GLOBAL", "SESSION", "LOCAL"]) == Some("GLOBAL");
         let begun = self.words;
-        let first = self.words.take(&[
-            "DATABASES",
-            "SCHEMAS",
-            "TABLES",
-            "TABLE",
-            "COLUMNS",
-            "FIELDS",
-            "INDEX",
-            "INDEXES",
-            "KEYS",
-            "CREATE",
-            "VARIABLES",
-            "STATUS",
-            "CHARSET",
-            "CHARACTER",
-            "COLLATION",
-            "ENGINES",
-            "STORAGE",
-            "PLUGINS",
-            "PROCESSLIST",
-            "TRIGGERS",
-            "FUNCTION",
-            "PROCEDURE",
-            "EVENTS",
-            "GRANTS",
-            "OPEN",
-            "ERRORS",
-            "PRIVILEGES",
-        ]);
-        match first {
+        match self.words.take(&LISTS) {
             Some("DATABASES" | "SCHEMAS") => self.filtered(&[("Database", "schema_name")], "schemata", None),
             Some("TABLES") => self.tables(is_full),
             Some("OPEN") if self.words.take(&["TABLES"]).is_some() => self.tables(false),

@@ -57,46 +57,59 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             "more than {RETRIED_MAX} of CASE, CAST, INTERVAL, SUBSTR and the like one in the other"
         ));
     }
-    let mut levels = vec![Level::default()];
+    let mut size = StatementSize { levels: vec![Level::default()], steps: 0 };
     let mut count = 0;
-    let mut steps = 0;
     let mut before: Option<&Token> = None;
     for TokenWithSpan { token, .. } in tokens {
         if matches!(token, Token::Whitespace(_) | Token::EOF) {
             continue;
         }
         count += 1;
-        let place = levels.len() - 1;
-        let Some(level) = levels.get_mut(place) else { break };
+        size.take(token, before)?;
+        size.check()?;
+        if count > TOKENS_MAX {
+            return refused(format!("more than {TOKENS_MAX} words, values and operators"));
+        }
+        before = Some(token);
+    }
+    Ok(())
+}
+
+/// The depth and the number of steps of a statement, up to one of its tokens.
+struct StatementSize {
+    /// A level for each open bracket, the outermost first; there is always one.
+    levels: Vec<Level>,
+    /// Queries, joins and windows.
+    steps: usize,
+}
+
+impl StatementSize {
+    /// Takes a token, and the one before it.
+    fn take(&mut self, token: &Token, before: Option<&Token>) -> Result<()> {
+        let Some(level) = self.levels.last_mut() else { return Ok(()) };
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => {
                 level.part += 1;
                 let below = level.so_far();
-                levels.push(Level { below, ..Level::default() });
+                self.levels.push(Level { below, ..Level::default() });
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
                 level.part += 1;
-                // One too many is the parser's to tell.
-                if levels.len() > 1 {
-                    let depth = levels.pop().unwrap_or_default().depth();
-                    if let Some(outer) = levels.last_mut() {
-                        outer.has_inner(depth);
-                    }
-                }
+                self.close();
             }
             Token::Comma => {
                 level.deepest = level.deepest.max(level.part + level.inner);
                 (level.part, level.inner) = (0, 0);
                 if level.has_tables {
                     level.over_commas += 1;
-                    steps += 1;
+                    self.steps += 1;
                 }
             }
             Token::Word(word) if word.quote_style.is_none() && word.keyword != Keyword::NoKeyword => {
                 level.part += 1;
                 if is_step(word.keyword) {
                     level.over_commas += 1;
-                    steps += 1;
+                    self.steps += 1;
                 }
                 level.take(word.keyword);
             }
@@ -118,20 +131,30 @@ pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             _ => level.part += 1,
         }
-        if levels.last().is_some_and(|level| level.so_far().max(level.depth()) > DEPTH_MAX) {
+        Ok(())
+    }
+
+    /// Closes a bracket. One too many is the parser's to tell.
+    fn close(&mut self) {
+        if self.levels.len() > 1 {
+            let depth = self.levels.pop().unwrap_or_default().depth();
+            if let Some(outer) = self.levels.last_mut() {
+                outer.has_inner(depth);
+            }
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.levels.last().is_some_and(|level| level.so_far().max(level.depth()) > DEPTH_MAX) {
             return refused(format!(
                 "more than {DEPTH_MAX} operators, keywords and brackets one in the other"
             ));
         }
-        if steps > STEPS_MAX {
+        if self.steps > STEPS_MAX {
             return refused(format!("more than {STEPS_MAX} queries, joins and windows"));
         }
-        if count > TOKENS_MAX {
-            return refused(format!("more than {TOKENS_MAX} words, values and operators"));
-        }
-        before = Some(token);
+        Ok(())
     }
-    Ok(())
 }
 
 /// The number of levels of CASE, of INTERVAL after INTERVAL, and of brackets after words that may also be names of functions, where it is highest.
