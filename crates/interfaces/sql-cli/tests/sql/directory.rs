@@ -49,9 +49,9 @@ const QUESTIONS: [&str; 12] = [
     "SELECT t.thread_id, count(*) FROM employees.salaries s JOIN transactions t ON s.gtid = t.gtid GROUP BY 1 ORDER BY 1",
     "SELECT c.\"table\", max(t.bytes) FROM changes c JOIN transactions t ON c.gtid = t.gtid GROUP BY 1 ORDER BY 1",
     "SELECT log, position, gtid FROM transactions WHERE logged_at BETWEEN TIMESTAMP '2026-11-21 04:37:39' AND TIMESTAMP '2026-11-21 \
-     04:37:44'",
-    "SELECT gtid, applied_at FROM transactions WHERE committed_at > TIMESTAMP '2026-11-21 04:37:44' AND log <> 'binlog.000003'",
-    "SELECT tables, bytes FROM transactions WHERE gtid IN (SELECT gtid FROM transactions WHERE updated > 0)",
+     04:37:44' ORDER BY 1, 2",
+    "SELECT gtid, applied_at FROM transactions WHERE committed_at > TIMESTAMP '2026-11-21 04:37:44' AND log <> 'binlog.000003' ORDER BY 1, 2",
+    "SELECT tables, bytes FROM transactions WHERE gtid IN (SELECT gtid FROM transactions WHERE updated > 0) ORDER BY bytes, tables",
     "SELECT log, max(bytes), min(position), count(DISTINCT server_id) FROM transactions GROUP BY 1 ORDER BY 1",
     "SELECT bytes FROM transactions LIMIT 7",
 ];
@@ -89,8 +89,8 @@ fn questions_about_transactions_have_the_answers_of_the_logs() {
     for (column, archive) in [("gtid, bytes", &SHAPES.archive), ("gtid, thread_id", &archive)] {
         let plan = format!("EXPLAIN ANALYZE SELECT {column} FROM transactions WHERE inserted > 0");
         let plan = ask(&plan, std::slice::from_ref(archive)).ok();
-        // But for the few whose events are larger than a block is here.
-        assert!(metric(&plan, "blocks_told") > 20 && metric(&plan, "blocks_read") < 30, "{plan}");
+        // But for those that are never told, as LOAD DATA, and the few whose events are larger than a block is here.
+        assert!(metric(&plan, "blocks_told") > 60 && metric(&plan, "blocks_read") < 60, "{plan}");
     }
     let plan =
         ask("EXPLAIN ANALYZE SELECT statement FROM transactions", std::slice::from_ref(&SHAPES.archive));
@@ -187,7 +187,7 @@ fn logs_that_end_within_a_transaction_answer_as_their_archives() {
     let folder = tempfile::tempdir().unwrap();
     let log = fs::read(root().join("samples/plain/binlog.000004")).unwrap();
     let ends = event_ends(&log);
-    assert!(ends.len() > 500 && ends.last() == Some(&log.len()), "{ends:?}");
+    assert!(ends.len() > 310 && ends.last() == Some(&log.len()), "{ends:?}");
     let logs: Vec<_> = ends[301..306]
         .iter()
         .map(|&end| {

@@ -40,7 +40,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
 
-pub(crate) use counts::{CountedTables, OpenCounts, RowCount, TableRowCounts};
+pub(crate) use counts::{CountedTables, OpenCounts, TableRowCounts};
 pub(crate) use events::EventsTable;
 pub(crate) use every::{EveryPart, EveryTable};
 pub(crate) use held::HeldRows;
