@@ -290,28 +290,7 @@ impl<'a> EventGatherer<'a> {
         let event_type = header.event_type;
         self.tables.learn(position.offset, header, body);
         if event_type.is_gtid() {
-            let decoded = AnyGtidEvent::decode(body, event_type)?;
-            let gtid = decoded.as_ref().and_then(|event| event.gtid());
-            self.is_leaving_out = self.selection.leaves_out(gtid.as_ref());
-            self.schemas.end_statement();
-            self.unreadable.clear();
-            if self.is_leaving_out {
-                return Ok(None);
-            }
-            if self.unread.contains(&event_type) {
-                return Ok(Some(EventContent::Bytes(Vec::new())));
-            }
-            let Some(event) = decoded else { return Ok(Some(EventContent::Bytes(body.to_vec()))) };
-            let clock = event.logical_clock();
-            let times = event.commit_timestamps();
-            return Ok(Some(EventContent::Gtid(Box::new(GtidContent {
-                gtid: gtid.map(|gtid| gtid.to_string()),
-                may_have_statements: event.flags().may_have_sbr(),
-                last_committed: clock.map(|clock| clock.last_committed),
-                sequence_number: clock.map(|clock| clock.sequence_number),
-                immediate: times.map(|times| times.immediate),
-                original: times.map(|times| times.original.unwrap_or(times.immediate)),
-            }))));
+            return self.gtid_content(event_type, body);
         }
         if self.is_leaving_out {
             let ends = [EventType::ROTATE, EventType::STOP, EventType::FORMAT_DESCRIPTION];
@@ -324,65 +303,112 @@ impl<'a> EventGatherer<'a> {
             self.schemas.end_statement();
             self.unreadable.clear();
         }
-        let length = self.lengths.of(event_type);
         if event_type == EventType::TABLE_MAP {
-            let map = TableMapEvent::decode(body, length)?;
-            let id = map.table_id;
-            self.unreadable.retain(|(unreadable, _)| *unreadable != id);
-            let error = match self.schemas.note(body, &self.lengths) {
-                Ok(schema) => {
-                    let schema = self.tables.complete(schema, position.offset);
-                    return Ok(Some(EventContent::TableMap { id, schema }));
-                }
-                Err(error) if TableSchema::new(&map, self.lengths.family()).is_ok() => return Err(error),
-                Err(error) => error,
-            };
-            // It costs only its own rows.
-            let database = map.database.to_vec();
-            let table = map.table.to_vec();
-            self.unreadable.push((id, UnreadableTable { database, table, why: error.to_string() }));
-            return Ok(Some(EventContent::Bytes(body.to_vec())));
+            return self.table_map_content(position, body).map(Some);
         }
         if event_type.is_rows() {
-            let rows = RowsEvent::decode(event_type, body, length)?;
-            if let Some((_, table)) = self.unreadable.iter().find(|(id, _)| *id == rows.table_id) {
-                self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
-                let names = Some((&table.database[..], &table.table[..]));
-                self.lacking.note(0, (position, header), names, &table.why);
-                return Ok(Some(EventContent::Bytes(body.to_vec())));
-            }
-            let schema = self.tables.complete(Arc::clone(self.schemas.get(rows.table_id)?), position.offset);
-            self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
-            if self.unread.contains(&event_type) {
-                return Ok(Some(EventContent::Bytes(Vec::new())));
-            }
-            if self.offsets.as_ref().is_some_and(|offsets| !offsets.contains(&position.offset)) {
-                return Ok(None);
-            }
-            let body = Arc::from(body);
-            return Ok(Some(EventContent::Rows(RowsContent {
-                schema,
-                event_type,
-                body,
-                post_header_length: length,
-            })));
+            return self.rows_content(position, header, body);
         }
         if self.unread.contains(&event_type) {
             return Ok(Some(EventContent::Bytes(Vec::new())));
         }
         if event_type == EventType::QUERY {
-            let query = QueryEvent::decode(body)?;
-            return Ok(Some(EventContent::Query(Box::new(QueryContent {
-                thread_id: query.thread_id,
-                exec_time: query.exec_time,
-                error_code: query.error_code,
-                database: query.database.to_vec(),
-                statement: query.statement.to_vec(),
-                status_variables: query.status_variables.0.to_vec(),
-            }))));
+            return Ok(Some(query_content(&QueryEvent::decode(body)?)));
         }
         Ok(Some(EventContent::Bytes(body.to_vec())))
     }
+
+    /// A transaction begins, which is left out or not.
+    fn gtid_content(
+        &mut self,
+        event_type: EventType,
+        body: &[u8],
+    ) -> Result<Option<EventContent>, BinlogError> {
+        let decoded = AnyGtidEvent::decode(body, event_type)?;
+        let gtid = decoded.as_ref().and_then(|event| event.gtid());
+        self.is_leaving_out = self.selection.leaves_out(gtid.as_ref());
+        self.schemas.end_statement();
+        self.unreadable.clear();
+        if self.is_leaving_out {
+            return Ok(None);
+        }
+        if self.unread.contains(&event_type) {
+            return Ok(Some(EventContent::Bytes(Vec::new())));
+        }
+        let Some(event) = decoded else { return Ok(Some(EventContent::Bytes(body.to_vec()))) };
+        let clock = event.logical_clock();
+        let times = event.commit_timestamps();
+        Ok(Some(EventContent::Gtid(Box::new(GtidContent {
+            gtid: gtid.map(|gtid| gtid.to_string()),
+            may_have_statements: event.flags().may_have_sbr(),
+            last_committed: clock.map(|clock| clock.last_committed),
+            sequence_number: clock.map(|clock| clock.sequence_number),
+            immediate: times.map(|times| times.immediate),
+            original: times.map(|times| times.original.unwrap_or(times.immediate)),
+        }))))
+    }
+
+    /// A table map; one that can't be compiled is noted, since it costs only its own rows.
+    fn table_map_content(
+        &mut self,
+        position: EventPosition,
+        body: &[u8],
+    ) -> Result<EventContent, BinlogError> {
+        let map = TableMapEvent::decode(body, self.lengths.of(EventType::TABLE_MAP))?;
+        let id = map.table_id;
+        self.unreadable.retain(|(unreadable, _)| *unreadable != id);
+        let error = match self.schemas.note(body, &self.lengths) {
+            Ok(schema) => {
+                let schema = self.tables.complete(schema, position.offset);
+                return Ok(EventContent::TableMap { id, schema });
+            }
+            Err(error) if TableSchema::new(&map, self.lengths.family()).is_ok() => return Err(error),
+            Err(error) => error,
+        };
+        let database = map.database.to_vec();
+        let table = map.table.to_vec();
+        self.unreadable.push((id, UnreadableTable { database, table, why: error.to_string() }));
+        Ok(EventContent::Bytes(body.to_vec()))
+    }
+
+    /// The rows of an event, unread; `None`: they are outside the bytes that are wanted.
+    fn rows_content(
+        &mut self,
+        position: EventPosition,
+        header: &EventHeader,
+        body: &[u8],
+    ) -> Result<Option<EventContent>, BinlogError> {
+        let event_type = header.event_type;
+        let post_header_length = self.lengths.of(event_type);
+        let rows = RowsEvent::decode(event_type, body, post_header_length)?;
+        if let Some((_, table)) = self.unreadable.iter().find(|(id, _)| *id == rows.table_id) {
+            self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
+            let names = Some((&table.database[..], &table.table[..]));
+            self.lacking.note(0, (position, header), names, &table.why);
+            return Ok(Some(EventContent::Bytes(body.to_vec())));
+        }
+        let schema = self.tables.complete(Arc::clone(self.schemas.get(rows.table_id)?), position.offset);
+        self.statement_ended = rows.flags.contains(RowsFlags::STMT_END);
+        if self.unread.contains(&event_type) {
+            return Ok(Some(EventContent::Bytes(Vec::new())));
+        }
+        if self.offsets.as_ref().is_some_and(|offsets| !offsets.contains(&position.offset)) {
+            return Ok(None);
+        }
+        let body = Arc::from(body);
+        Ok(Some(EventContent::Rows(RowsContent { schema, event_type, body, post_header_length })))
+    }
+}
+
+fn query_content(query: &QueryEvent<'_>) -> EventContent {
+    EventContent::Query(Box::new(QueryContent {
+        thread_id: query.thread_id,
+        exec_time: query.exec_time,
+        error_code: query.error_code,
+        database: query.database.to_vec(),
+        statement: query.statement.to_vec(),
+        status_variables: query.status_variables.0.to_vec(),
+    }))
 }
 
 impl Walker for EventGatherer<'_> {
