@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random changes of tables with all column types, undone and redone on a real server as SQL, as a binary log and by --apply:
-# SEEDS seeds (200), each to equal checksums. SEED=N begins at N. Then what InnoDB's cascades did, on 5.6 and 8.0.33 (550 MB to load),
+# Random changes of tables with all column types, undone and redone on a real server as SQL, as a binary log and by --apply, and rewound
+# (undo --all): SEEDS seeds (200), each to equal checksums. SEED=N begins at N. Then what InnoDB's cascades did, on 5.6 and 8.0.33 (550 MB to load),
 # and the whole way of the guides on 8.0.33.
 #
 # usage: undo.sh [SEEDS]
@@ -8,6 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 BINLOGZ_UNDO_SEEDS=${1:-200} scripts/run-tests.sh --quiet --release --package binlogz --test row_changes round_trip -- --nocapture
+# Everything back to any moment, as table-at has it.
+BINLOGZ_REWIND_SEEDS=${1:-200} scripts/run-tests.sh --quiet --release --package binlogz --test row_changes everything_goes_back -- --nocapture
 # Conditions of --where, beside the server's answers.
 BINLOGZ_CONDITIONS=10000 scripts/run-tests.sh --quiet --release --package binlogz --test row_changes conditions_choose -- --nocapture
 scripts/get-tool.sh mysql-8.0 >/dev/null

@@ -153,6 +153,12 @@ impl SchemaFile {
         Some((key, index))
     }
 
+    /// Whether it has a table of a database, or tables without one's name.
+    pub fn has_database(&self, database: &str) -> bool {
+        let mut databases = self.tables.values().flatten().map(|(own, _)| own.as_deref());
+        databases.any(|own| own.is_none_or(|own| own == database))
+    }
+
     /// The columns of a table.
     pub fn columns_of(&self, database: &str, table: &str) -> Option<&[DefinedColumn]> {
         self.table(database.as_bytes(), table.as_bytes()).map(|table| &*table.columns)

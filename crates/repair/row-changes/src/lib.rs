@@ -44,7 +44,7 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
     WantedKeys,
 };
-pub use fold::{BorderCount, Fold, FoldOptions, FoldSummary, FoldTables};
+pub use fold::{BorderCount, Fold, FoldAim, FoldOptions, FoldSummary, FoldTables};
 pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};

@@ -26,6 +26,7 @@ mod on_call;
 mod options;
 mod ordinary_server;
 mod partial_images;
+mod rewind;
 mod round_trip;
 mod rows;
 mod table_at;

@@ -73,7 +73,7 @@ pub struct RowSelection {
     pub stop_time: Option<i64>,
     /// Nothing from this transaction on.
     pub stop_before_gtid: Option<Gtid>,
-    /// Only these tables, by database and table; all if empty.
+    /// Only these tables, by database and table, which may be [`RowSelection::ALL_TABLES`]; all if empty.
     pub tables: Vec<(String, String)>,
     /// Only these operations; all if empty.
     pub operations: Vec<Operation>,
@@ -95,6 +95,9 @@ pub struct Range {
 }
 
 impl RowSelection {
+    /// The name that stands for all tables of a database.
+    pub const ALL_TABLES: &str = "*";
+
     /// Whether rows of a table may be chosen.
     pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
         self.tables.is_empty() || self.place_of(database, table).is_some()
@@ -102,7 +105,9 @@ impl RowSelection {
 
     /// The place of a table among those that were named.
     pub fn place_of(&self, database: &[u8], table: &[u8]) -> Option<usize> {
-        let is = |name: &(String, String)| name.0.as_bytes() == database && name.1.as_bytes() == table;
+        let is = |(own, name): &(String, String)| {
+            own.as_bytes() == database && (name == Self::ALL_TABLES || name.as_bytes() == table)
+        };
         self.tables.iter().position(is)
     }
 

@@ -12,11 +12,12 @@ use binlogz_payload::{Spool, SpoolMemory};
 
 use super::border::FoldBorder;
 use super::net::{Contradiction, NetChanges, NetTrouble};
+use super::tables::FoldTables;
 use super::write::{FoldedTable, OrderedRows, SegmentWriter};
 use super::{BorderCount, FoldOptions, FoldSummary};
-use crate::pass::Error;
+use crate::pass::{ChangesTogether, Error};
 use crate::past::TableMoment;
-use crate::record::{FoldRecord, PassedEvent, RecordReader, broken};
+use crate::record::{FoldRecord, FoldTableFields, PassedEvent, RecordReader, broken};
 
 /// Memory for net changes, before they go to sorted runs.
 const NET_MEMORY: usize = 64 << 20;
@@ -64,6 +65,7 @@ struct OpenFold {
 /// Follows the transactions of all logs.
 pub(super) struct FoldFollower<'o> {
     options: FoldOptions,
+    tables_told: Option<&'o FoldTables>,
     writer: SegmentWriter<'o>,
     net: NetChanges,
     log: String,
@@ -74,8 +76,12 @@ pub(super) struct FoldFollower<'o> {
     of_batch: Vec<usize>,
     /// Which table, among all, has rows under a name in this segment.
     in_segment: HashMap<Vec<u8>, usize>,
-    /// XA transactions that are prepared.
-    prepared: HashSet<String>,
+    /// XA transactions that are prepared, and whether that was before the moment to begin at.
+    prepared: HashMap<String, bool>,
+    /// Transactions before the moment to begin at.
+    passed: GtidSet,
+    /// Rows of tables that aren't chosen, which the statements of chosen rows changed too.
+    together: ChangesTogether,
     /// All transactions that came before: those before the first log, those that are left out, those of the logs. `None`: no log has told.
     before: Option<GtidSet>,
     /// Transactions that a log doesn't have to their end, though others follow: as in relay logs, they come again.
@@ -90,10 +96,16 @@ pub(super) struct FoldFollower<'o> {
 }
 
 impl<'o> FoldFollower<'o> {
-    pub(super) fn new(options: FoldOptions, out: &'o mut dyn Write) -> io::Result<Self> {
-        let writer = SegmentWriter::new(out, options.transaction_rows)?;
+    pub(super) fn new(
+        options: FoldOptions,
+        tables_told: Option<&'o FoldTables>,
+        out: &'o mut dyn Write,
+    ) -> io::Result<Self> {
+        let writer = SegmentWriter::new(out, (options.transaction_rows, options.aim))?;
+        let summary = FoldSummary { has_begun: options.since.is_none(), ..FoldSummary::default() };
         Ok(FoldFollower {
             options,
+            tables_told,
             writer,
             net: NetChanges::new(NET_MEMORY),
             log: String::new(),
@@ -102,13 +114,15 @@ impl<'o> FoldFollower<'o> {
             numbers: HashMap::new(),
             of_batch: Vec::new(),
             in_segment: HashMap::new(),
-            prepared: HashSet::new(),
+            prepared: HashMap::new(),
+            passed: GtidSet::default(),
+            together: ChangesTogether::default(),
             before: None,
             unended: Vec::new(),
             has_unread: false,
             is_over: false,
             time: 0,
-            summary: FoldSummary::default(),
+            summary,
         })
     }
 
@@ -170,6 +184,12 @@ impl<'o> FoldFollower<'o> {
             FoldRecord::Change(place, sides) => {
                 let number = *self.of_batch.get(place as usize).ok_or_else(broken)?;
                 let Some(open) = self.open.as_mut().filter(|open| !open.is_excluded) else { return Ok(()) };
+                let table = self.tables.get(number).ok_or_else(broken)?;
+                if !table.is_chosen {
+                    self.together.add(table.shown.clone(), Some(1), || open.place.clone());
+                    return Ok(());
+                }
+                self.together.chosen_row();
                 if !open.tables.contains(&number) {
                     open.tables.push(number);
                 }
@@ -182,6 +202,7 @@ impl<'o> FoldFollower<'o> {
                     open.border.get_or_insert((border, words));
                 }
             }
+            FoldRecord::StatementEnd => self.together.end_statement(),
             FoldRecord::End => self.end()?,
         }
         Ok(())
@@ -205,6 +226,7 @@ impl<'o> FoldFollower<'o> {
             Some(before) => {
                 lacking.subtract(before);
                 lacking.subtract(&self.summary.gtids);
+                lacking.subtract(&self.passed);
             }
             before => {
                 // Without a choice the target has the state before the first log.
@@ -240,7 +262,11 @@ impl<'o> FoldFollower<'o> {
             return Ok(*number);
         }
         let number = self.tables.len();
-        self.tables.push(FoldedTable::read(fields)?);
+        let mut table = FoldedTable::read(fields)?;
+        let FoldTableFields { database, table: name, .. } = FoldTableFields::read(fields)?;
+        table.is_chosen = self.options.selection.has_table(database, name);
+        table.is_bound = self.tables_told.is_none_or(|told| told.is_bound(database, name));
+        self.tables.push(table);
         self.numbers.insert(fields.to_vec(), number);
         Ok(number)
     }
@@ -257,6 +283,9 @@ impl<'o> FoldFollower<'o> {
             .filter(|time| *time > 0)
             .unwrap_or(u64::from(event.timestamp) * 1_000_000);
         self.note_unended().map_err(FollowEnd::Error)?;
+        if let Some(TableMoment::Before(start)) = self.options.since {
+            self.summary.has_begun |= i64::try_from(time).unwrap_or(i64::MAX) >= start;
+        }
         if let Some(TableMoment::Before(end)) = self.options.until
             && i64::try_from(time).unwrap_or(i64::MAX) >= end
         {
@@ -270,7 +299,8 @@ impl<'o> FoldFollower<'o> {
             return Err(FollowEnd::Error(Error::Refused(line)));
         }
         self.unended.retain(|(own, _)| Some(own) != gtid.as_ref());
-        let is_again = gtid.as_ref().is_some_and(|gtid| self.summary.gtids.contains(gtid));
+        let is_again =
+            gtid.as_ref().is_some_and(|gtid| self.summary.gtids.contains(gtid) || self.passed.contains(gtid));
         if let Some(gtid) = gtid.filter(|_| is_again) {
             let line =
                 format!("{} at {offset}: {gtid} comes a second time, expected each log once", self.log);
@@ -281,7 +311,8 @@ impl<'o> FoldFollower<'o> {
             gtid_event: gtid_event.map(|_| (event.event_type, event.body.to_vec())),
             gtid,
             time,
-            is_excluded: gtid.as_ref().is_some_and(|gtid| self.options.excluded.contains(gtid)),
+            is_excluded: !self.summary.has_begun
+                || gtid.as_ref().is_some_and(|gtid| self.options.excluded.contains(gtid)),
             border: None,
             is_of_plain_engine: false,
             records: Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new()),
@@ -295,7 +326,7 @@ impl<'o> FoldFollower<'o> {
         if event.event_type == EventType::XA_PREPARE {
             let prepare = XaPrepareEvent::decode(event.body)?;
             if !prepare.one_phase {
-                self.prepared.insert(prepare.xa_id.to_string());
+                self.prepared.insert(prepare.xa_id.to_string(), !self.summary.has_begun);
             }
         }
         if event.event_type == EventType::QUERY {
@@ -307,7 +338,15 @@ impl<'o> FoldFollower<'o> {
             if matches!(kind, StatementKind::XaCommit | StatementKind::XaRollback) {
                 let text = String::from_utf8_lossy(query.statement);
                 let xid = text.splitn(3, ' ').nth(2).unwrap_or_default();
-                self.prepared.remove(xid.strip_suffix(" ONE PHASE").unwrap_or(xid));
+                let was_before = self.prepared.remove(xid.strip_suffix(" ONE PHASE").unwrap_or(xid));
+                // One of which the logs don't have the beginning was prepared before them.
+                let is_of_before = self.options.since.is_some() && was_before.unwrap_or(true);
+                if kind == StatementKind::XaCommit && is_of_before && self.summary.has_begun {
+                    return Err(FollowEnd::Error(Error::Refused(format!(
+                        "{}: {text}: it was prepared before the moment and committed after it: what it changed can't be folded",
+                        self.log
+                    ))));
+                }
             }
         }
         Ok(())
@@ -318,6 +357,11 @@ impl<'o> FoldFollower<'o> {
         let is_last = matches!((self.options.until, &open.gtid), (Some(TableMoment::After(last)), Some(own)) if last == *own);
         if open.is_excluded {
             self.summary.excluded += 1;
+            if !self.summary.has_begun {
+                open.gtid.into_iter().for_each(|gtid| self.passed.add(gtid));
+                let own = open.gtid.map(TableMoment::After);
+                self.summary.has_begun |= own.is_some() && self.options.since == own;
+            }
         } else {
             self.summary.transactions += 1;
             open.gtid.into_iter().for_each(|gtid| self.summary.gtids.add(gtid));
@@ -327,6 +371,8 @@ impl<'o> FoldFollower<'o> {
             if open.border.is_none() && self.has_two_maps(&open) {
                 open.border = Some((FoldBorder::OtherTable, String::new()));
             }
+            // Those of a transaction that goes through are told by the pass that takes it back.
+            self.together.end(open.border.is_some());
             match open.border.take() {
                 None => self.fold(&open)?,
                 Some(border) => self.pass(&open, border)?,
@@ -431,7 +477,13 @@ impl<'o> FoldFollower<'o> {
             return Err(unended(place));
         }
         let counts = self.writer.counts;
+        let mut up_to_end = self.before.take().unwrap_or_default();
+        up_to_end.union(&self.passed);
+        up_to_end.union(&self.options.excluded);
+        up_to_end.union(&self.summary.gtids);
         Ok(FoldSummary {
+            up_to_end,
+            together: self.together.note("folded"),
             written: counts.transactions,
             inserted: counts.inserted,
             updated: counts.updated,

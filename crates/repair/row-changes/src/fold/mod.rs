@@ -20,6 +20,10 @@
 //! update that changes a unique key, or may, becomes a delete and an insert. Foreign keys aren't checked, as the events' flags say:
 //! the state in the end is one that the source had, and all rows that foreign keys changed are in the log (since 9.6), or the
 //! transaction is a border (before).
+//!
+//! Read backwards, the order is right as well: inserts are taken back first, then updates, then deletes. So a log that is to be taken
+//! back has everything since a moment, and `script` does the rest. In it the rows of tables with foreign keys are one transaction for each
+//! segment: only before and after it does every row have those that it refers to.
 
 mod border;
 mod follow;
@@ -37,6 +41,7 @@ use binlogz_flow::events::{self, RunSummary};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
 
+use crate::choose::RowSelection;
 use crate::digest::Digests;
 use crate::pass::Error;
 use crate::past::TableMoment;
@@ -45,6 +50,7 @@ use worker::FoldWorker;
 
 pub use border::BorderCount;
 pub use tables::FoldTables;
+pub use write::FoldAim;
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;
@@ -54,9 +60,15 @@ const RECORDS_MEMORY: usize = 16 << 20;
 pub struct FoldOptions {
     /// Transactions that the target has already: they are left out.
     pub excluded: GtidSet,
+    /// Where to begin; `None`: at the beginning of the logs.
+    pub since: Option<TableMoment>,
     /// Where to stop; `None`: at the end of the logs.
     pub until: Option<TableMoment>,
-    /// The most rows of a transaction that is written.
+    /// Which tables' rows are folded; no tables are chosen: all.
+    pub selection: RowSelection,
+    /// What becomes of the folded log.
+    pub aim: FoldAim,
+    /// The most rows of a transaction that is written to be applied.
     pub transaction_rows: NonZeroU64,
 }
 
@@ -83,8 +95,14 @@ pub struct FoldSummary {
     pub gtids: GtidSet,
     /// A transaction that the last log doesn't have to its end, as `LOG at OFFSET`.
     pub cut: Option<String>,
+    /// Whether the moment to begin at was in the logs, or before them, if there is one.
+    pub has_begun: bool,
     /// Whether the moment to stop at was in the logs, if there is one.
     pub has_met_moment: bool,
+    /// Names the rows of other tables that the statements of chosen rows changed too.
+    pub together: Option<String>,
+    /// All transactions up to the end, those before the moment to begin at and before the logs among them, as far as the logs tell.
+    pub up_to_end: GtidSet,
 }
 
 /// Folds logs, which are read in their order.
@@ -106,7 +124,7 @@ impl<'o> Fold<'o> {
         options: FoldOptions,
         out: &'o mut dyn Write,
     ) -> io::Result<Self> {
-        let follower = FoldFollower::new(options, out)?;
+        let follower = FoldFollower::new(options, tables, out)?;
         Ok(Fold { tables, follower, digests: Digests::default(), logs: 0 })
     }
 

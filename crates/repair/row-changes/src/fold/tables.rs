@@ -57,6 +57,20 @@ impl FoldTables {
         self.history.settle(self.schema.clone().unwrap_or_default());
     }
 
+    /// Whether a table may have foreign keys, or others may refer to it.
+    pub(super) fn is_bound(&self, database: &[u8], table: &[u8]) -> bool {
+        let Some(schema) = self.schema.as_ref().filter(|schema| schema.table(database, table).is_some())
+        else {
+            return true;
+        };
+        let is = |name: (Option<&str>, &str)| {
+            name.1.as_bytes() == table && name.0.is_none_or(|own| own.as_bytes() == database)
+        };
+        schema
+            .foreign_keys()
+            .any(|(own, child, key)| is((own, child)) || is((key.database.as_deref().or(own), &key.parent)))
+    }
+
     /// The foreign keys under the names that their tables had then; `None`: they aren't known.
     pub(super) fn keys_then(&self) -> KeysThen<'_> {
         let keys = self.keys.as_ref()?;

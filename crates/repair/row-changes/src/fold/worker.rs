@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    PostHeaderLengths, QueryEvent, RowsEvent, RowsKind, TableId, TableMapEvent, TableMapFlags,
+    PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind, TableId, TableMapEvent, TableMapFlags,
 };
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::statement::StatementKind;
@@ -152,6 +152,9 @@ impl<'o> FoldWorker<'o> {
         }
         if let Some(TableEvent::Rows(schema, rows)) = table {
             self.rows(event, (&schema, &rows), records)?;
+            if rows.flags.contains(RowsFlags::STMT_END) {
+                FoldRecord::StatementEnd.put(records)?;
+            }
         }
         // The events of a payload follow it.
         let ends = matches!(boundary, Boundary::End | Boundary::Single);

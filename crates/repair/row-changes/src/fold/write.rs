@@ -22,10 +22,24 @@ const ORDERED_MEMORY: usize = 16 << 20;
 /// 16 MiB in clients, as base64.
 const TRANSACTION_SIZE_MAX: u64 = 4 << 20;
 
+/// What becomes of a folded log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FoldAim {
+    /// A server applies it.
+    #[default]
+    Apply,
+    /// It is taken back.
+    TakeBack,
+}
+
 /// A table of the logs, and how its rows are written.
 #[derive(Debug)]
 pub(super) struct FoldedTable {
     pub(super) has_key: bool,
+    /// Whether it may have foreign keys, or others may refer to it.
+    pub(super) is_bound: bool,
+    /// Whether its rows are folded.
+    pub(super) is_chosen: bool,
     /// `database.table`.
     pub(super) shown: String,
     /// The name, for comparisons.
@@ -47,6 +61,8 @@ impl FoldedTable {
         }
         Ok(FoldedTable {
             has_key,
+            is_bound: true,
+            is_chosen: true,
             shown: format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table)),
             name: [database, b"\0", table].concat(),
             is_of_plain_engine: false,
@@ -71,6 +87,15 @@ impl OrderedRows {
         OrderedRows { deletes, updates, inserts }
     }
 
+    /// By kind, in the order in which they are written.
+    fn in_order(&self) -> [(&Spool, EventType); 3] {
+        [
+            (&self.deletes, EventType::DELETE_ROWS),
+            (&self.updates, EventType::UPDATE_ROWS),
+            (&self.inserts, EventType::WRITE_ROWS),
+        ]
+    }
+
     pub(super) fn take(&mut self, table: u32, change: NetChange<'_>) -> io::Result<()> {
         match change {
             NetChange::Insert(after) => OrderedRow { table, before: b"", after }.put(&mut self.inserts),
@@ -93,13 +118,14 @@ pub(super) struct WrittenCounts {
 pub(super) struct SegmentWriter<'o> {
     writer: LogWriter<'o>,
     rows_max: NonZeroU64,
+    aim: FoldAim,
     pub(super) counts: WrittenCounts,
 }
 
 impl<'o> SegmentWriter<'o> {
-    pub(super) fn new(out: &'o mut dyn Write, rows_max: NonZeroU64) -> io::Result<Self> {
+    pub(super) fn new(out: &'o mut dyn Write, (rows_max, aim): (NonZeroU64, FoldAim)) -> io::Result<Self> {
         let writer = LogWriter::new(out)?;
-        Ok(SegmentWriter { writer, rows_max, counts: WrittenCounts::default() })
+        Ok(SegmentWriter { writer, rows_max, aim, counts: WrittenCounts::default() })
     }
 
     /// Writes the net changes of a segment, whose last transaction was committed at a time in microseconds since 1970.
@@ -109,10 +135,67 @@ impl<'o> SegmentWriter<'o> {
         tables: &[FoldedTable],
         time: u64,
     ) -> io::Result<()> {
+        if self.aim == FoldAim::TakeBack {
+            // Those without foreign keys come last: they are taken back first, as many at once as one likes.
+            self.rows_together(rows, (tables, true), time)?;
+            return self.rows_together(rows, (tables, false), time);
+        }
         self.counts.deleted += self.rows((&rows.deletes, EventType::DELETE_ROWS), tables, time)?;
         self.counts.updated += self.rows((&rows.updates, EventType::UPDATE_ROWS), tables, time)?;
         self.counts.inserted += self.rows((&rows.inserts, EventType::WRITE_ROWS), tables, time)?;
         Ok(())
+    }
+
+    /// Writes all rows of the tables that may have foreign keys, or of the others, as one transaction.
+    fn rows_together(
+        &mut self,
+        rows: &OrderedRows,
+        (tables, is_bound): (&[FoldedTable], bool),
+        time: u64,
+    ) -> io::Result<()> {
+        // As the server says of rows that foreign keys changed: they are restored unchecked, and looked through at the end.
+        let flags = match is_bound {
+            true => RowsFlags::NO_FOREIGN_KEY_CHECKS.0 | RowsFlags::USE_SQL_FOREIGN_KEY.0,
+            false => 0,
+        };
+        let mut images = Vec::new();
+        let mut counts = [0, 0, 0];
+        for ((rows, event_type), count) in rows.in_order().into_iter().zip(&mut counts) {
+            let mut reader = RecordReader::new(rows.reader(0..rows.size()));
+            while let Some((_, content)) = reader.next()? {
+                let row = OrderedRow::read(content)?;
+                let table = tables.get(row.table as usize).ok_or_else(broken)?;
+                if table.is_bound == is_bound {
+                    self.row(&row, (table, event_type), &mut images, RowsFlags(flags))?;
+                    *count += 1;
+                }
+            }
+        }
+        let [deleted, updated, inserted] = counts;
+        self.counts.deleted += deleted;
+        self.counts.updated += updated;
+        self.counts.inserted += inserted;
+        self.counts.transactions += u64::from(counts.iter().sum::<u64>() > 0);
+        self.writer.commit(time)
+    }
+
+    /// Writes a row.
+    fn row(
+        &mut self,
+        row: &OrderedRow<'_>,
+        (table, event_type): (&FoldedTable, EventType),
+        images: &mut Vec<u8>,
+        flags: RowsFlags,
+    ) -> io::Result<()> {
+        images.clear();
+        images.extend_from_slice(row.before);
+        images.extend_from_slice(row.after);
+        let bitmaps = match event_type {
+            EventType::UPDATE_ROWS => [&*table.columns, &*table.columns].concat(),
+            _ => table.columns.clone(),
+        };
+        let logged = LoggedImages { event_type, bitmaps: &bitmaps, images, before_size: 0 };
+        self.writer.row((row.table as usize, &*table.map), &logged, flags)
     }
 
     /// Writes rows that are changed in the same way; their number.
@@ -135,16 +218,7 @@ impl<'o> SegmentWriter<'o> {
             if is_full || open.rows > 0 && (is_apart || open.is_by_scan == table.has_key) {
                 self.commit(&mut open, barrier, time)?;
             }
-            images.clear();
-            images.extend_from_slice(row.before);
-            images.extend_from_slice(row.after);
-            let bitmaps = match event_type {
-                EventType::UPDATE_ROWS => [&*table.columns, &*table.columns].concat(),
-                _ => table.columns.clone(),
-            };
-            let logged = LoggedImages { event_type, bitmaps: &bitmaps, images: &images, before_size: 0 };
-            let map = (row.table as usize, &*table.map);
-            self.writer.row(map, &logged, RowsFlags::NO_FOREIGN_KEY_CHECKS)?;
+            self.row(&row, (table, event_type), &mut images, RowsFlags::NO_FOREIGN_KEY_CHECKS)?;
             open.rows += 1;
             open.is_by_scan = !table.has_key;
             open.table = row.table;

@@ -41,6 +41,7 @@ pub(crate) use order::Break;
 pub(crate) use replaced::{OmittedColumns, REPLACED, UNSURE};
 pub(crate) use shortened::shortened;
 pub(crate) use targets::changed_tables;
+pub(crate) use together::ChangesTogether;
 pub(crate) use words::StatementWords;
 pub(crate) use work::{
     FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, changes_below, digests_of,

@@ -70,7 +70,7 @@ pub(crate) struct ChangesTogether {
 
 impl ChangesTogether {
     /// Rows of another table, in the open statement; `None`: they can't be counted.
-    pub(super) fn add(&mut self, table: String, count: Option<u64>, first: impl FnOnce() -> String) {
+    pub(crate) fn add(&mut self, table: String, count: Option<u64>, first: impl FnOnce() -> String) {
         let rows = self.statement.entry(table).or_insert_with(|| RowsTogether {
             count: 0,
             has_unread: false,
@@ -81,12 +81,12 @@ impl ChangesTogether {
     }
 
     /// A chosen row, in the open statement.
-    pub(super) fn chosen_row(&mut self) {
+    pub(crate) fn chosen_row(&mut self) {
         self.has_chosen_row = true;
     }
 
     /// The open statement ends.
-    pub(super) fn end_statement(&mut self) {
+    pub(crate) fn end_statement(&mut self) {
         if mem::take(&mut self.has_chosen_row) {
             RowsTogether::merge(&mut self.open, &mut self.statement);
         }
@@ -94,7 +94,7 @@ impl ChangesTogether {
     }
 
     /// The open transaction ends; whether it was rolled back.
-    pub(super) fn end(&mut self, is_rolled_back: bool) {
+    pub(crate) fn end(&mut self, is_rolled_back: bool) {
         // One that was cut off.
         self.end_statement();
         if is_rolled_back {

@@ -214,6 +214,12 @@ impl StatementWords {
             .collect()
     }
 
+    /// Whether it may be about any table of a database, run in the database `current`.
+    pub(crate) fn may_be_in(&self, current: &str, database: &str) -> bool {
+        let name = database.to_lowercase();
+        self.is_unknown || current.to_lowercase() == name || self.words.iter().any(|word| word.text == name)
+    }
+
     fn is_of_database(&self) -> bool {
         ["create", "alter", "drop"].contains(&self.at(0)) && ["database", "schema"].contains(&self.at(1))
     }

@@ -49,6 +49,14 @@ impl LogHead {
         }
     }
 
+    /// Whether the moment is a time before the log's begin.
+    pub fn begins_after(&self, moment: TableMoment) -> bool {
+        match moment {
+            TableMoment::After(_) => false,
+            TableMoment::Before(end) => i64::from(self.created) * 1_000_000 > end,
+        }
+    }
+
     /// Whether a moment of either kind comes after the log's begin.
     pub fn comes_before(&self, moment: &PastMoment) -> bool {
         match moment {

@@ -12,6 +12,16 @@ pub enum TableMoment {
     Before(i64),
 }
 
+impl TableMoment {
+    /// Says that logs don't have this transaction; `held` are all up to their end.
+    pub fn absence(gtid: &Gtid, held: &GtidSet) -> String {
+        match held.contains(gtid) {
+            true => format!("{gtid}: this transaction stands before the logs"),
+            false => format!("{gtid}: this transaction is not in the logs"),
+        }
+    }
+}
+
 /// The moment of tables: a place in the order of the log, or a set of transactions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PastMoment {
@@ -66,10 +76,7 @@ impl PastMoment {
     pub(super) fn unmet(&self, held: &GtidSet, now: MomentPhase) -> Option<String> {
         match self {
             PastMoment::InLog(TableMoment::After(gtid)) if now == MomentPhase::Before => {
-                Some(match held.contains(gtid) {
-                    true => format!("--at {gtid}: this transaction stands before the logs"),
-                    false => format!("--at {gtid}: this transaction is not in the logs"),
-                })
+                Some(format!("--at {}", TableMoment::absence(gtid, held)))
             }
             PastMoment::InLog(_) => None,
             PastMoment::Executed(set) => {

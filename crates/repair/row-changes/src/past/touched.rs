@@ -22,7 +22,7 @@ use super::heads::LogHead;
 use super::indirect::IndirectStatements;
 use super::live::LiveTable;
 use super::logged_statements::{LoggedStatements, place_of};
-use super::moment::{MomentPhase, PastMoment, TableMoment};
+use super::moment::{MomentPhase, PastMoment};
 use super::routes::{CascadingParent, ReferencedColumn, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
@@ -130,9 +130,8 @@ impl<'o> TouchedKeys<'o> {
     /// The logs are all that there ever were, and the first of them has this head. A table that they don't make may have been changed
     /// before them: the server may have had others, or none, as after a RESET or for rows that were copied to it.
     pub fn begin_with(&mut self, first: &LogHead) {
-        let created = i64::from(first.created) * 1_000_000;
-        if let PastMoment::InLog(TableMoment::Before(end)) = &self.follower.listener.moment {
-            self.is_before_logs = created > *end;
+        if let PastMoment::InLog(moment) = &self.follower.listener.moment {
+            self.is_before_logs = first.begins_after(*moment);
         }
     }
 

@@ -10,6 +10,7 @@
 //!    6 end
 //!    7 unread   changes that can't be read stand before it, or soon after it
 //!    8 previous n body of the event with the GTIDs before the log
+//!    9 statement's end
 //! side          1 is there · 16 digest of the columns of unique keys, 0: not known · 4+n key · 4+n image
 //! ordered row   4 table · 4+n image before · n image after
 //! net row       4+n key · 8 copies · image first · image last
@@ -33,6 +34,7 @@ const BORDER: u8 = 5;
 const END: u8 = 6;
 const UNREAD: u8 = 7;
 const PREVIOUS: u8 = 8;
+const STATEMENT_END: u8 = 9;
 
 /// An event that goes through as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub(crate) enum FoldRecord<'b> {
     Unread,
     /// The body of the event with the GTIDs before the log.
     Previous(&'b [u8]),
+    /// The last of a statement's rows stand before it.
+    StatementEnd,
 }
 
 impl<'b> FoldRecord<'b> {
@@ -98,6 +102,7 @@ impl<'b> FoldRecord<'b> {
             FoldRecord::End => put(spool, END, &[]),
             FoldRecord::Unread => put(spool, UNREAD, &[]),
             FoldRecord::Previous(body) => put(spool, PREVIOUS, &[body]),
+            FoldRecord::StatementEnd => put(spool, STATEMENT_END, &[]),
         }
     }
 
@@ -123,6 +128,7 @@ impl<'b> FoldRecord<'b> {
             END => FoldRecord::End,
             UNREAD => FoldRecord::Unread,
             PREVIOUS => FoldRecord::Previous(content),
+            STATEMENT_END => FoldRecord::StatementEnd,
             _ => return Err(broken()),
         })
     }

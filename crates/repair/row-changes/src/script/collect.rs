@@ -620,6 +620,7 @@ impl ChoiceListener for ScriptCollector<'_> {
             self.change_tables(&transaction.changed_by(&text), &database, &words);
         }
         let is_about = |(own, table): &(String, String)| match words.is_ddl() {
+            _ if table == RowSelection::ALL_TABLES => words.may_be_in(&database, own),
             true => words.redefines(&database, own, table),
             false => words.mention(own, table),
         };

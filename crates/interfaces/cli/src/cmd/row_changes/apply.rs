@@ -10,6 +10,7 @@ use binlogz_row_changes::{AppliedChanges, ApplyOptions, Direction, RowSelection,
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
+use super::rewind::ChangesSince;
 use super::verb;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, warn};
@@ -55,7 +56,7 @@ impl ApplyArgs {
         &self,
         script: Script<'_>,
         connect: &ConnectOptions,
-        selection: &RowSelection,
+        (selection, since): (&RowSelection, Option<&ChangesSince>),
         direction: Direction,
     ) -> Result<Exit> {
         let options = ApplyOptions {
@@ -67,6 +68,10 @@ impl ApplyArgs {
             journal: self.journal.as_deref().map(open_journal).transpose()?,
         };
         let mut out = BufWriter::new(io::stdout().lock());
+        if let Some(since) = since {
+            let written = writeln!(out, "{}", since.shown());
+            written.map_err(|error| CommandFailure::writing(&"standard output", &error))?;
+        }
         let applied = script.apply(options, &mut out);
         // Lines that were reported before an error count as well.
         let flushed = out.flush();
@@ -74,7 +79,8 @@ impl ApplyArgs {
         flushed
             .and_then(|()| self.tell(&mut out, &applied, direction))
             .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
-        Ok(self.exit(&applied, selection, direction))
+        let later = since.map(|since| since.name_later(connect, &applied.gtids)).transpose()?;
+        Ok(self.exit(&applied, (selection, since), direction).max(later.unwrap_or(Exit::Done)))
     }
 
     fn tell(&self, out: &mut dyn Write, applied: &AppliedChanges, direction: Direction) -> io::Result<()> {
@@ -110,12 +116,17 @@ impl ApplyArgs {
         out.flush()
     }
 
-    fn exit(&self, applied: &AppliedChanges, selection: &RowSelection, direction: Direction) -> Exit {
+    fn exit(
+        &self,
+        applied: &AppliedChanges,
+        asked: (&RowSelection, Option<&ChangesSince>),
+        direction: Direction,
+    ) -> Exit {
         let conflicts = conflicts(applied);
         if conflicts > 0 {
             warn(&format!("{} in conflict; the output names each", counted(conflicts, "rows")));
         }
-        super::tell(&applied.summary, selection, direction).max(if conflicts > 0 {
+        super::tell(&applied.summary, asked, direction).max(if conflicts > 0 {
             Exit::Negative
         } else {
             Exit::Done

@@ -62,7 +62,8 @@ enum OperationArg {
 }
 
 impl ChooseArgs {
-    pub(super) fn selection(&self) -> Result<RowSelection> {
+    /// The selection, in which all tables of a database may be chosen.
+    pub(super) fn selection_of_databases(&self) -> Result<RowSelection> {
         let condition = self.r#where.as_deref().map(Condition::parse).transpose();
         let operation = |operation: &OperationArg| match operation {
             OperationArg::Insert => Operation::Insert,
@@ -80,6 +81,18 @@ impl ChooseArgs {
             passed: PassedTables::default(),
             condition: condition.map_err(|error| CommandFailure::Line(error.to_string()))?,
         })
+    }
+
+    pub(super) fn selection(&self) -> Result<RowSelection> {
+        match self.table.iter().find(|(_, name)| name == RowSelection::ALL_TABLES) {
+            Some((database, name)) => Err(CommandFailure::of(
+                &"--table",
+                format_args!(
+                    "{database}.{name}, expected DB.TABLE: only undo --all takes all tables of a database"
+                ),
+            )),
+            None => self.selection_of_databases(),
+        }
     }
 
     /// Whether a position is given, which needs to know of which log it is.

@@ -11,16 +11,17 @@ use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
-use binlogz_row_changes::{Error, Fold, FoldOptions, FoldSummary, FoldTables, TableMoment, sees_all_tables};
+use binlogz_row_changes::{FoldAim, FoldOptions, FoldSummary, FoldTables, RowSelection, TableMoment};
 use clap::Args;
 use serde::Serialize;
 
+use super::PROGRAM_NAME;
+use super::folding::{FoldedLogs, LogFold, SchemaOfAll};
 use super::inputs::{InputArgs, RecoverLog, follow_one_another};
 use super::schema::SchemaArg;
-use super::{PROGRAM_NAME, failure};
 use crate::Exit;
 use crate::cmd::workers;
-use crate::failure::{CommandFailure, Result, complain, name_unread, warn, warn_cut};
+use crate::failure::{CommandFailure, Result, complain};
 use crate::format::ReportFormat;
 use crate::keyring::KeyringArg;
 use crate::output::{Destination, OutputTarget};
@@ -97,15 +98,19 @@ impl FoldCommand {
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
         let tables = self.tables(&logs, keyring.as_ref())?;
-        let fold_run =
-            FoldRun { args: &self, logs: &logs, keyring: keyring.as_ref(), tables: tables.as_ref() };
+        let fold_run = LogFold {
+            logs: &logs,
+            keyring: keyring.as_ref(),
+            tables: tables.as_ref(),
+            workers: workers(self.jobs),
+        };
         let mut output = target.create_log(None)?;
         let folded = match self.compress {
-            None => fold_run.run(&mut output, &target)?,
+            None => fold_run.run(self.options(), &mut output, &target)?,
             Some(level) => {
                 let temporary = |error: io::Error| CommandFailure::of(&"temporary file", error);
                 let mut plain = Scratch::new().map_err(temporary)?;
-                let folded = fold_run.run(&mut plain, &"temporary file")?;
+                let folded = fold_run.run(self.options(), &mut plain, &"temporary file")?;
                 let options = CompressOptions { level, ..CompressOptions::default() };
                 let input = Input::Places(Arc::new(plain));
                 let rewritten =
@@ -114,7 +119,7 @@ impl FoldCommand {
                 folded
             }
         };
-        let Some(summary) = folded else { return Ok(Exit::Negative) };
+        let Some(FoldedLogs { summary, .. }) = folded else { return Ok(Exit::Negative) };
         if !self.has_met_moment(&summary) {
             return Ok(Exit::Negative);
         }
@@ -136,34 +141,8 @@ impl FoldCommand {
         }
         let log_server = self.input.server(&self.server)?;
         let options = || self.server.connect_options(PROGRAM_NAME);
-        let servers = (None, log_server.as_ref());
-        let described = self.schema.read(&[], &options, servers)?;
-        let keys = self.schema.carrying_keys((described.as_ref(), &[]), None, &options, servers)?;
-        let mut keys = keys.unwrap_or_else(|why| {
-            warn(&why);
-            None
-        });
-        if let Some(connect) = self.schema.server(&options, servers)?.filter(|_| keys.is_some()) {
-            let sees_all = sees_all_tables(&connect);
-            if !sees_all.map_err(|error| CommandFailure::of_server(&connect.server(), error))? {
-                warn(&format!(
-                    "{}: the account may not see all tables, nor their foreign keys; expected an account with SELECT on *.*",
-                    connect.server()
-                ));
-                keys = None;
-            }
-        }
-        let mut tables = FoldTables::new(described, keys);
-        for (number, log) in logs.iter().enumerate() {
-            let progress = log.progress((number + 1, logs.len()))?;
-            let input = progress.watch(log.open(keyring)?);
-            // The pass over the rows names the events that can't be read.
-            let _ = tables
-                .read_ahead(input, workers(self.jobs))
-                .map_err(|error| failure(log, Error::Log(error)))?;
-        }
-        tables.settle();
-        Ok(Some(tables))
+        let known = SchemaOfAll::read(&self.schema, &options, (None, log_server.as_ref()))?;
+        known.tables(logs, keyring, workers(self.jobs)).map(Some)
     }
 
     fn options(&self) -> FoldOptions {
@@ -171,7 +150,10 @@ impl FoldCommand {
         let before = self.until_datetime.map(|time| TableMoment::Before(time.microseconds()));
         FoldOptions {
             excluded: self.exclude_gtids.clone().unwrap_or_default(),
+            since: None,
             until: after.or(before),
+            selection: RowSelection::default(),
+            aim: FoldAim::Apply,
             transaction_rows: self.transaction_rows,
         }
     }
@@ -209,58 +191,6 @@ impl FoldCommand {
             }
         };
         out.write_all(text.as_bytes()).map_err(|error| CommandFailure::writing(&name, &error))
-    }
-}
-
-/// One run over the logs.
-struct FoldRun<'f> {
-    args: &'f FoldCommand,
-    logs: &'f [RecoverLog],
-    keyring: Option<&'f Keyring>,
-    tables: Option<&'f FoldTables>,
-}
-
-impl FoldRun<'_> {
-    /// Folds the logs; `None`: changes of them can't be read, which was told.
-    fn run(&self, out: &mut impl Write, place: &dyn std::fmt::Display) -> Result<Option<FoldSummary>> {
-        let mut out = BufWriter::new(out);
-        let folded = self.fold(&mut out, place)?;
-        out.flush().map_err(|error| CommandFailure::writing(place, &error))?;
-        Ok(folded)
-    }
-
-    fn fold(&self, out: &mut dyn Write, place: &dyn std::fmt::Display) -> Result<Option<FoldSummary>> {
-        let fold = Fold::new(self.tables, self.args.options(), out);
-        let mut fold = fold.map_err(|error| CommandFailure::writing(place, &error))?;
-        for (number, log) in self.logs.iter().enumerate() {
-            let progress = log.progress((number + 1, self.logs.len()))?;
-            let input = progress.watch(log.open(self.keyring)?);
-            let read =
-                fold.read(input, &log.name(), workers(self.args.jobs), &mut |bytes| progress.at(bytes));
-            let (ran, goes_on) = read.map_err(|error| trouble(log, place, error))?;
-            if name_unread(log, &ran.unread, "nothing is written") != Exit::Done {
-                return Ok(None);
-            }
-            if let Some(cut) = ran.read.cut {
-                warn_cut(log, cut, "; they are left out");
-            }
-            if !goes_on {
-                break;
-            }
-        }
-        let summary = fold.finish().map_err(|error| trouble(&"fold", place, error))?;
-        if let Some(cut) = &summary.cut {
-            warn(&format!("{cut}: the logs end within this transaction; it is left out"));
-        }
-        Ok(Some(summary))
-    }
-}
-
-/// An error of a fold: of what it reads, of what it writes, or of a temporary file.
-fn trouble(log: &dyn std::fmt::Display, place: &dyn std::fmt::Display, error: Error) -> CommandFailure {
-    match error {
-        Error::Io(error) => CommandFailure::writing(place, &error),
-        error => failure(log, error),
     }
 }
 

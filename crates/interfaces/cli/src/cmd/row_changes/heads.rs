@@ -100,12 +100,20 @@ fn facts_of(log: &LogPath, keyring: Option<&Keyring>, up_to: FactsUpTo) -> Resul
     })
 }
 
-/// Drops the logs that end before the moment; the head of the first that is left.
+/// Where the logs begin that are read for a moment.
+pub(super) struct LogsBegin {
+    /// The head of the first of them.
+    pub(super) head: LogHead,
+    /// Whether there were none before it.
+    pub(super) is_first: bool,
+}
+
+/// Drops the logs that end before the moment; where those that are left begin.
 pub(super) fn from_moment(
     logs: &mut Vec<LogPath>,
     keyring: Option<&Keyring>,
     moment: TableMoment,
-) -> Result<Option<LogHead>> {
+) -> Result<Option<LogsBegin>> {
     let mut first = None;
     for (place, log) in logs.iter().enumerate().rev() {
         let head = head_of(log, keyring)?;
@@ -117,24 +125,34 @@ pub(super) fn from_moment(
     }
     let Some((place, head)) = first else { return Ok(None) };
     logs.drain(..place);
-    Ok(Some(head))
+    let is_first = head.is_first();
+    Ok(Some(LogsBegin { head, is_first }))
 }
 
-/// The server's own logs from the one on that has the moment, the head of that one, and whether the server had none before it.
-pub(super) fn of_server(
+/// Those of a server's logs from the one on that has the moment, and where they begin.
+pub(super) fn from_moment_of_server(
+    names: Vec<String>,
     connect: &ConnectOptions,
     moment: TableMoment,
-) -> Result<(ServerLogs, LogHead, bool)> {
+) -> Result<Option<(Vec<String>, LogsBegin)>> {
+    let found = from_last(names, connect, &|head| head.is_before(moment))?;
+    Ok(found.map(|(names, head)| {
+        let is_first = names.first().is_some_and(|name| head.is_first_of_server(name));
+        (names, LogsBegin { head, is_first })
+    }))
+}
+
+/// The server's own logs from the one on that has the moment, and where they begin.
+pub(super) fn of_server(connect: &ConnectOptions, moment: TableMoment) -> Result<(ServerLogs, LogsBegin)> {
     let names = list(connect)?.into_iter().map(|(name, _)| name).collect();
-    let Some((names, head)) = from_last(names, connect, &|head| head.is_before(moment))? else {
+    let Some((names, begin)) = from_moment_of_server(names, connect, moment)? else {
         return Err(CommandFailure::of(&connect.server(), "has no binary log"));
     };
     // Its begin was read: the log comes once more.
     let first = names.first().map(String::as_str).unwrap_or_default();
     let logs = ServerLogs::open(connect, first, LOG_BEGIN);
     let logs = logs.map_err(|error| CommandFailure::of_server(&connect.server(), error))?;
-    let is_first = head.is_first_of_server(first);
-    Ok((logs, head, is_first))
+    Ok((logs, begin))
 }
 
 /// A server's logs with their sizes, in order.

@@ -20,8 +20,9 @@ use binlogz_source::ConnectOptions;
 use clap::Args;
 
 use super::choose::ChooseArgs;
-use super::heads::{self, LogHead};
+use super::heads::{self, LogHead, LogsBegin};
 use super::looked_for::RecoverSearch;
+use super::temporary_log::TemporaryLog;
 use super::{PROGRAM_NAME, failure};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
@@ -101,6 +102,28 @@ impl InputArgs {
             place.place_in(names.iter().cloned())?;
         }
         sent_logs(connect, names, &all)
+    }
+
+    /// The logs from the one on that has the moment, and where they begin.
+    pub(super) fn logs_since(
+        &self,
+        server: Option<&ConnectOptions>,
+        keyring: Option<&Keyring>,
+        moment: TableMoment,
+    ) -> Result<(Vec<RecoverLog>, Option<LogsBegin>)> {
+        let Some(connect) = server else {
+            let mut files = self.files.clone();
+            resolve(&mut files)?;
+            let begin = heads::from_moment(&mut files, keyring, moment)?;
+            return Ok((files.into_iter().map(RecoverLog::Path).collect(), begin));
+        };
+        let all = heads::list(connect)?;
+        let names = match self.files.is_empty() {
+            true => all.iter().map(|(name, _)| name.clone()).collect(),
+            false => self.files.iter().map(ToString::to_string).collect(),
+        };
+        let (names, begin) = heads::from_moment_of_server(names, connect, moment)?.unzip();
+        Ok((sent_logs(connect, names.unwrap_or_default(), &all)?, begin))
     }
 
     /// The inputs that the arguments name: a server, or files.
@@ -187,7 +210,7 @@ fn has_no(name: &str, all: &[(String, u64)]) -> String {
 pub(super) fn follow_one_another(logs: &[RecoverLog], keyring: Option<&Keyring>) -> Result<()> {
     let path = |log: &'_ RecoverLog| match log {
         RecoverLog::Path(path) => Some(path.clone()),
-        RecoverLog::OfServer(_) => None,
+        RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => None,
     };
     heads::follow_one_another(&logs.iter().filter_map(path).collect::<Vec<_>>(), keyring)
 }
@@ -197,6 +220,8 @@ pub(in crate::cmd) enum RecoverLog {
     /// A file, a log in an archive, or standard input.
     Path(LogPath),
     OfServer(Box<SentLog>),
+    /// Net changes of others.
+    Temporary(TemporaryLog),
 }
 
 impl RecoverLog {
@@ -220,6 +245,7 @@ impl fmt::Display for RecoverLog {
         match self {
             RecoverLog::Path(path) => path.fmt(f),
             RecoverLog::OfServer(log) => write!(f, "{}: {}", log.connect.server(), log.name),
+            RecoverLog::Temporary(log) => f.write_str(log.name()),
         }
     }
 }
@@ -238,6 +264,7 @@ impl RecoverLog {
         match self {
             RecoverLog::Path(path) => path.open_part(keyring, is_wanted),
             RecoverLog::OfServer(log) => log.open(),
+            RecoverLog::Temporary(log) => Ok(log.open()),
         }
     }
 
@@ -253,7 +280,7 @@ impl RecoverLog {
     pub(in crate::cmd) fn is_pipe(&self) -> bool {
         match self {
             RecoverLog::Path(path) => !matches!(path.size(), Ok(Some(_))),
-            RecoverLog::OfServer(_) => false,
+            RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => false,
         }
     }
 
@@ -262,6 +289,7 @@ impl RecoverLog {
         match self {
             RecoverLog::Path(path) => super::file_name(path),
             RecoverLog::OfServer(log) => log.name.clone(),
+            RecoverLog::Temporary(log) => log.name().to_owned(),
         }
     }
 
@@ -270,6 +298,7 @@ impl RecoverLog {
         Ok(match self {
             RecoverLog::Path(path) => WorkProgress::of(path, path.size()?, place),
             RecoverLog::OfServer(log) => WorkProgress::of(&log.name, Some(log.size), place),
+            RecoverLog::Temporary(log) => WorkProgress::of(&log.name(), None, place),
         })
     }
 
@@ -380,7 +409,7 @@ impl LogPass<'_> {
             })?;
             let archived_gtids = match log {
                 RecoverLog::Path(path) => path.archived_gtids(),
-                RecoverLog::OfServer(_) => None,
+                RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => None,
             };
             let progress = log.progress((number + 1, count))?;
             let input = progress.watch(input);

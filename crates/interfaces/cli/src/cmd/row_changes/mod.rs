@@ -4,16 +4,20 @@
 mod apply;
 mod choose;
 mod fold;
+mod folding;
 mod heads;
 mod inputs;
 mod later;
 mod looked_for;
+mod moment;
 mod neighbours;
 mod output;
 mod passes;
+mod rewind;
 mod rows;
 mod schema;
 mod table_at;
+mod temporary_log;
 
 pub(in crate::cmd) use binlogz_row_changes::is_server as is_schema_server;
 pub(in crate::cmd) use choose::{LogOffset, table};
@@ -34,6 +38,7 @@ use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use crate::Exit;
+use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
@@ -42,10 +47,13 @@ use crate::units;
 use apply::ApplyArgs;
 use choose::ChooseArgs;
 pub(crate) use fold::FoldCommand;
+use folding::SchemaOfAll;
 use later::Sought;
+use moment::GivenMoment;
 use neighbours::name_likely_tables;
 use output::OutputArgs;
 use passes::{FirstPass, ScriptPasses, ScriptSources};
+use rewind::{ChangesSince, RewindArgs, RewindSources};
 pub(crate) use rows::RowsCommand;
 use schema::{CascadesArg, SchemaArg, as_seen_at};
 pub(crate) use table_at::TableAt;
@@ -60,6 +68,8 @@ pub(crate) use table_at::TableAt;
 pub(crate) struct Undo {
     #[command(flatten)]
     cascades: CascadesArg,
+    #[command(flatten)]
+    rewind: RewindArgs,
     #[command(flatten)]
     args: ScriptArgs,
 }
@@ -80,6 +90,7 @@ const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --table shop.orders --start-datetime '2026-11-22 23:10' --server db1:3306 > undo.sql
   binlogz undo --table shop.orders --apply db1:3306 --execute --journal undo.journal binlog.000042
   binlogz undo --table shop.orders --cascades db1:3306 -u root binlog.0000* > undo.sql
+  binlogz undo --all --until '2026-11-22 23:10' --server db1:3306 --apply db1:3306 --execute
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
 
 Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
@@ -137,20 +148,25 @@ impl FormatArg {
 
 impl Undo {
     pub(super) fn run(self) -> Result<Exit> {
-        self.args.run(Direction::Undo, Some(&self.cascades))
+        self.args.run(Direction::Undo, Some(&self.cascades), self.rewind.moment())
     }
 }
 
 impl Redo {
     pub(super) fn run(self) -> Result<Exit> {
-        self.args.run(Direction::Redo, None)
+        self.args.run(Direction::Redo, None, None)
     }
 }
 
 impl ScriptArgs {
-    fn run(self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<Exit> {
+    fn run(
+        self,
+        direction: Direction,
+        cascades: Option<&CascadesArg>,
+        since: Option<&GivenMoment>,
+    ) -> Result<Exit> {
         let output = self.output.check(self.format, &self.input.files)?;
-        let sources = self.sources(direction, cascades)?;
+        let Some(sources) = self.sources(direction, cascades, since)? else { return Ok(Exit::Negative) };
         let passes = ScriptPasses::new(&self, &sources, direction);
         let FirstPass { mut script, all_logs, unmet, ahead, mut exit } = passes.first()?;
         if !unmet.is_empty() {
@@ -168,17 +184,28 @@ impl ScriptArgs {
         let selection = &sources.selection;
         let tables = selection.tables.iter().map(|(database, table)| (database.as_bytes(), table.as_bytes()));
         let without_rows = UnmetRequest::tables(tables, |place| script.has_met_table(place));
-        let doubtful = name_doubts(&script, sources.below.as_ref().err());
+        let hint = match &sources.since {
+            Some(_) => "undo with --cascades, without --all, takes them back",
+            None => "--cascades takes them back",
+        };
+        let mut doubtful = name_doubts(&script, sources.below.as_ref().err(), hint);
+        if let Some(since) = &sources.since {
+            let described = sources.described.as_ref();
+            let unknown =
+                ChangesSince::name_unknown(selection, described, &|place| script.has_met_table(place));
+            doubtful = doubtful.max(since.name_doubts()).max(unknown);
+        }
         if let Some(connect) = &sources.apply_to {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
-            let applied = self.apply.run(script, connect, selection, direction)?;
+            let asked = (selection, sources.since.as_ref());
+            let applied = self.apply.run(script, connect, asked, direction)?;
             return Ok(applied.max(exit).max(ahead).max(doubtful));
         }
         let summary = output.write(script)?;
         if summary.statements > 0 {
             without_rows.iter().for_each(|unmet| warn(&unmet.line));
         }
-        let told = tell(&summary, selection, direction);
+        let told = tell(&summary, (selection, sources.since.as_ref()), direction);
         if !without_rows.is_empty() {
             name_likely_tables(selection, &sources.logs);
         }
@@ -186,33 +213,56 @@ impl ScriptArgs {
     }
 
     /// Finds all that the options name.
-    fn sources(&self, direction: Direction, cascades: Option<&CascadesArg>) -> Result<ScriptSources> {
-        let selection = self.choose.selection()?;
+    fn sources(
+        &self,
+        direction: Direction,
+        cascades: Option<&CascadesArg>,
+        since: Option<&GivenMoment>,
+    ) -> Result<Option<ScriptSources>> {
+        let selection = match since {
+            Some(_) => self.choose.selection_of_databases()?,
+            None => self.choose.selection()?,
+        };
         let apply_to = self.connect_to_apply(cascades)?;
         let log_server = self.input.server(&self.server)?;
         let options = || self.server.connect_options(PROGRAM_NAME);
         let servers = (apply_to.as_ref(), log_server.as_ref());
-        let described = self.schema.read(&selection.tables, &options, servers)?;
-        let families = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
-        let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), families.is_some())?;
         let keyring = self.keyring.open()?;
-        let tables = &*selection.tables;
-        let below = match (direction, &families) {
-            (Direction::Undo, None) => {
-                self.schema.carrying_keys((described.as_ref(), tables), Some(direction), &options, servers)?
+        let (mut changes, described) = match since {
+            Some(since) => {
+                let known = SchemaOfAll::read(&self.schema, &options, servers)?;
+                let rewind = RewindSources {
+                    input: &self.input,
+                    log_server: log_server.as_ref(),
+                    keyring: keyring.as_ref(),
+                    known: &known,
+                    selection: &selection,
+                    workers: workers(self.jobs),
+                };
+                let Some(changes) = rewind.changes_since(since)? else { return Ok(None) };
+                (Some(changes), known.described)
             }
-            (_, Some((families, _))) => {
+            None => (None, self.schema.read(&selection.tables, &options, servers)?),
+        };
+        let families = cascades.map(|cascades| cascades.read(&options)).transpose()?.flatten();
+        let logs = match &mut changes {
+            Some(changes) => changes.take_log().into_iter().collect(),
+            None => {
+                let chosen = (&self.choose, &selection);
+                self.input.logs(log_server.as_ref(), chosen, families.is_some())?
+            }
+        };
+        // A key may lead to any table of a database.
+        let has_databases = selection.tables.iter().any(|(_, name)| name == RowSelection::ALL_TABLES);
+        let tables = if has_databases { &[] } else { &*selection.tables };
+        let of = (described.as_ref(), tables);
+        let below = match &families {
+            Some((families, _)) => {
                 let keys = CarryingKeys::new(families, tables, Some(direction)).of_dropped_alone();
                 let server = cascades.map(|cascades| cascades.server(&options)).transpose()?.flatten();
                 Ok(Some(as_seen_at(keys, server.as_ref())?))
             }
-            (Direction::Redo, None) => {
-                // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
-                let without_table = SchemaFile::default();
-                let fallback = log_server.as_ref().map(|_| &without_table);
-                let schema = described.as_ref().or(fallback);
-                Ok(schema.map(|schema| CarryingKeys::new(schema, tables, Some(direction))))
-            }
+            None => self.keys_below(direction, of, &options, servers)?,
         };
         let is_applied = apply_to.is_some();
         let is_given = self.schema.is_given();
@@ -223,7 +273,7 @@ impl ScriptArgs {
         if let Some(connect) = apply_to.as_ref().filter(|_| is_given) {
             later_logs.push((connect.clone(), Sought { names: false, repeated: true }));
         }
-        Ok(ScriptSources {
+        Ok(Some(ScriptSources {
             selection,
             apply_to,
             log_server,
@@ -233,7 +283,26 @@ impl ScriptArgs {
             keyring,
             below,
             later_logs,
-        })
+            since: changes,
+        }))
+    }
+
+    /// The foreign keys of which it is said what they changed below the log, or why they aren't known.
+    fn keys_below(
+        &self,
+        direction: Direction,
+        (described, tables): (Option<&SchemaFile>, &[(String, String)]),
+        options: &impl Fn() -> Result<ConnectOptions>,
+        servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
+    ) -> Result<std::result::Result<Option<CarryingKeys<'static>>, String>> {
+        if direction == Direction::Undo {
+            return self.schema.carrying_keys((described, tables), Some(direction), options, servers);
+        }
+        // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
+        let without_table = SchemaFile::default();
+        let fallback = servers.1.map(|_| &without_table);
+        let schema = described.or(fallback);
+        Ok(Ok(schema.map(|schema| CarryingKeys::new(schema, tables, Some(direction)))))
     }
 
     /// The server to which changes are applied, if they are.
@@ -260,15 +329,15 @@ fn verb(direction: Direction) -> &'static str {
 }
 
 /// Says what may be missing in a script, or other than it was meant, `unknown` among it: why it isn't known what foreign keys changed.
-/// Negative, if there is anything.
-fn name_doubts(script: &Script<'_>, unknown: Option<&String>) -> Exit {
+/// Negative, if there is anything. The hint says how to take back what foreign keys changed.
+fn name_doubts(script: &Script<'_>, unknown: Option<&String>, hint: &str) -> Exit {
     let condition = script.condition_notes();
     condition.iter().for_each(|note| complain(note));
     let elsewhere = script.statements_elsewhere_note();
     elsewhere.iter().for_each(|note| warn(note));
     let mut below = script.keys_below_notes();
     below.extend(unknown.cloned());
-    below.iter().for_each(|note| complain(&format!("{note}; --cascades takes them back")));
+    below.iter().for_each(|note| complain(&format!("{note}; {hint}")));
     let lost = script.lost_keys_notes();
     lost.iter().for_each(|note| complain(note));
     let unseen = script.unseen_keys_note();
@@ -295,7 +364,11 @@ const OTHER_STATEMENTS: &str = "the logs have other statements that change table
 const PROGRAM_NAME: &str = "binlogz";
 
 /// Reports the changes that were left out.
-fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction) -> Exit {
+fn tell(
+    summary: &ScriptSummary,
+    (selection, since): (&RowSelection, Option<&ChangesSince>),
+    direction: Direction,
+) -> Exit {
     let verb = verb(direction);
     let ScriptSummary { rows_left, statements_left, .. } = *summary;
     if rows_left + statements_left > 0 {
@@ -317,6 +390,10 @@ fn tell(summary: &ScriptSummary, selection: &RowSelection, direction: Direction)
             "{} that a REPLACE may have replaced delete what refers to them; the output names each",
             counted(summary.replaced_checked, "rows")
         ));
+    }
+    if summary.statements == 0 && since.is_some() {
+        warn("nothing is undone: each row is as it was then");
+        return Exit::Done;
     }
     if summary.statements == 0 {
         let what = match (&selection.gtids, summary.has_chosen) {

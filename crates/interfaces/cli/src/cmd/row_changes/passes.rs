@@ -12,6 +12,7 @@ use binlogz_source::ConnectOptions;
 
 use super::inputs::{LogPass, OpenedLog, PassFindings, RecoverLog};
 use super::later::{self, Sought};
+use super::rewind::ChangesSince;
 use super::{OTHER_STATEMENTS, ScriptArgs};
 use crate::Exit;
 use crate::cmd::workers;
@@ -32,6 +33,8 @@ pub(super) struct ScriptSources {
     pub(super) below: std::result::Result<Option<CarryingKeys<'static>>, String>,
     /// The servers whose later logs matter.
     pub(super) later_logs: Vec<(ConnectOptions, Sought)>,
+    /// Where everything since a moment goes back: what came of folding it, which is the only log.
+    pub(super) since: Option<ChangesSince>,
 }
 
 /// The passes over the logs of a script.
@@ -77,7 +80,8 @@ impl<'s> ScriptPasses<'s> {
         let form = if sources.apply_to.is_some() { ScriptForm::Apply } else { args.format.form() };
         let can_be_read_again = sources.logs.iter().all(|log| !log.is_pipe());
         // A row from before a DDL statement isn't certain to be of the table's present key.
-        let can_have_images = can_be_read_again && !args.across_ddl;
+        // Net changes don't reach back to earlier images.
+        let can_have_images = can_be_read_again && !args.across_ddl && sources.since.is_none();
         ScriptPasses { args, sources, direction, form, can_be_read_again, can_have_images }
     }
 
@@ -209,6 +213,9 @@ impl<'s> ScriptPasses<'s> {
             if let Some(gtids) = archived_gtids {
                 script.pass_over(&gtids);
             }
+            if let Some(since) = &self.sources.since {
+                script.pass_over(&since.summary.up_to_end);
+            }
             if looked_for.has_passed_chosen {
                 script.pass_chosen(&looked_for.passed_tables);
             }
@@ -216,6 +223,9 @@ impl<'s> ScriptPasses<'s> {
                 script.read(input, &name, range, workers(self.args.jobs), &mut |bytes| progress.at(bytes));
             read.map_err(|error| log.failure(error))
         })?;
+        if let Some((name, end)) = self.sources.since.as_ref().and_then(|since| since.last.as_ref()) {
+            script.stands_for(name, *end);
+        }
         for (connect, sought) in self.sources.later_logs.iter().filter(|_| findings.unmet.is_empty()) {
             later::look(script, connect, *sought, workers(self.args.jobs))?;
         }

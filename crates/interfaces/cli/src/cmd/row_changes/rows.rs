@@ -5,7 +5,7 @@ mod passes;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 
-use binlogz_row_changes::LifeFormat;
+use binlogz_row_changes::{LifeFormat, RowSelection};
 use clap::{Args, ValueEnum};
 
 use super::choose::{ChooseArgs, table};
@@ -98,6 +98,13 @@ impl RowsCommand {
     /// Opens what the options name.
     fn sources(&self) -> Result<RowSources> {
         let mut selection = self.choose.selection()?;
+        let (database, name) = &self.of;
+        if name == RowSelection::ALL_TABLES {
+            return Err(CommandFailure::of(
+                &format_args!("{database}.{name}"),
+                "expected one table, as shop.orders",
+            ));
+        }
         selection.tables.push(self.of.clone());
         let log_server = self.input.server(&self.server)?;
         if log_server.is_none() && self.server.names_a_place() && !self.schema.is_server() {

@@ -1,8 +1,8 @@
 //! The model: random tables, DDL and changes on a server with default or other settings, and the server's own tables at several
-//! places of its log. `undo` in its three forms, `redo`, `table-at`, `rows`, `recover` and `fold` must lead to one of these states, or say that they
+//! places of its log. `undo` in its three forms and with `--all`, `redo`, `table-at`, `rows`, `recover` and `fold` must lead to one of these states, or say that they
 //! don't know.
 //!
-//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. `MODEL_ONLY=fold` checks `fold` alone. With `MODEL_KEEP=FOLDER` the
+//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. `MODEL_ONLY=fold` checks `fold` alone, `rewind` only `undo --all`. With `MODEL_KEEP=FOLDER` the
 //! workload and what the commands said of a seed stays there.
 
 mod back;
@@ -13,6 +13,7 @@ mod kinds;
 mod life;
 mod past;
 mod recovered;
+mod rewound;
 mod snapshot;
 mod tables;
 mod world;
@@ -119,6 +120,11 @@ fn verdicts(server: ModelServer<'_>, seed: u64) -> Result<Vec<(Check, Verdict)>>
         world.end()?;
         return Ok(verdicts);
     }
+    if std::env::var("MODEL_ONLY").as_deref() == Ok("rewind") {
+        verdicts.extend(rewound::check(&mut world)?);
+        world.end()?;
+        return Ok(verdicts);
+    }
     verdicts.extend(life::check(&mut world)?);
     // It asks for GTIDs as MySQL has them.
     if !world.is_mariadb {
@@ -129,6 +135,7 @@ fn verdicts(server: ModelServer<'_>, seed: u64) -> Result<Vec<(Check, Verdict)>>
     verdicts.extend(back::check(&mut world)?);
     if !world.is_mariadb {
         verdicts.push(("table-at of several", past::check_several(&mut world)?));
+        verdicts.extend(rewound::check(&mut world)?);
     }
     world.end()?;
     Ok(verdicts)

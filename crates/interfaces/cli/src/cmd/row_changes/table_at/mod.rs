@@ -9,9 +9,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::counted;
 use binlogz_flow::Input;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
@@ -23,7 +21,8 @@ use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
 use super::choose::table;
-use super::heads::{self, LogHead};
+use super::heads::{self, LogsBegin};
+use super::moment::{GivenMoment, moment};
 use super::{PROGRAM_NAME, failure, file_name};
 use crate::Exit;
 use crate::cmd::workers;
@@ -34,7 +33,6 @@ use crate::output::{Destination, OpenOutput, OutputTarget};
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
 use crate::similar::likely;
-use crate::time::{self, GivenTime};
 use crate::units;
 use parquet::ParquetWriter;
 use tables::{AskedTables, IntoPlace, PastTarget};
@@ -149,25 +147,9 @@ impl FormatArg {
     }
 }
 
-/// A moment, as it was given.
-#[derive(Debug, Clone)]
-struct GivenMoment {
-    text: String,
-    moment: TableMoment,
-}
-
-fn moment(text: &str) -> Result<GivenMoment, String> {
-    let moment = match (text.parse::<Gtid>(), text.parse::<GivenTime>()) {
-        (Ok(gtid), _) => TableMoment::After(gtid),
-        (_, Ok(time)) => TableMoment::Before(time.microseconds()),
-        (_, Err(error)) => return Err(format!("{error}; or a GTID, as UUID:23")),
-    };
-    Ok(GivenMoment { text: text.to_owned(), moment })
-}
-
 impl TableAt {
     pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
-        self.check_time()?;
+        self.at.check("--at")?;
         let asked = AskedTables::split(&self.of, &mut self.files);
         let separate = self.format.and_then(FormatArg::of_one_table).filter(|_| asked.single().is_none());
         if let (Some(format), None, None) =
@@ -219,16 +201,6 @@ impl TableAt {
                 Err(CommandFailure::of_server(&from.to_string(), error))
             }
             Err(Trouble::Past(error)) => Err(CommandFailure::Line(error.to_string())),
-        }
-    }
-
-    fn check_time(&self) -> Result<()> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        match self.at.moment {
-            TableMoment::Before(end) if end > i64::try_from(now).unwrap_or(i64::MAX) => {
-                Err(CommandFailure::of(&"--at", format_args!("{}: is in the future", self.at.text)))
-            }
-            _ => Ok(()),
         }
     }
 
@@ -334,8 +306,8 @@ impl TableAt {
         let mut exit = Exit::Done;
         let keyring = self.keyring.open()?;
         let mut files = self.files.clone();
-        if let Some(head) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
-            self.check(keys, &head, head.is_first())?;
+        if let Some(begin) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
+            self.begin(keys, &begin)?;
         }
         let count = files.len();
         for (number, log) in files.iter().enumerate() {
@@ -381,8 +353,8 @@ impl TableAt {
     fn read_server(&self, connect: &ConnectOptions, keys: &mut TouchedKeys<'_>) -> Result<Exit, Trouble> {
         let mut exit = Exit::Done;
         let trouble = |error: binlogz_source::Error| CommandFailure::of_server(&connect.server(), error);
-        let (logs, head, is_first) = heads::of_server(connect, self.at.moment)?;
-        self.check(keys, &head, is_first)?;
+        let (logs, begin) = heads::of_server(connect, self.at.moment)?;
+        self.begin(keys, &begin)?;
         while let Some((name, bytes)) = logs.next_log().map_err(trouble)? {
             let progress = WorkProgress::new(&name, None);
             let input = Input::Stream(bytes);
@@ -396,25 +368,13 @@ impl TableAt {
         Ok(exit)
     }
 
-    /// Earlier logs may have changed the table after the moment, unless this is the first there ever was.
-    fn check(&self, keys: &mut TouchedKeys<'_>, head: &LogHead, is_first: bool) -> Result<(), Trouble> {
-        let TableMoment::Before(moment) = self.at.moment else { return Ok(()) };
-        if is_first {
-            keys.begin_with(head);
-            return Ok(());
+    /// Takes where the logs begin.
+    fn begin(&self, keys: &mut TouchedKeys<'_>, begin: &LogsBegin) -> Result<(), Trouble> {
+        self.at.check_begin("--at", begin).map_err(PastError::Unmet)?;
+        if begin.is_first {
+            keys.begin_with(&begin.head);
         }
-        if head.is_before(self.at.moment) {
-            return Ok(());
-        }
-        let (at, begin) = (&self.at.text, time::shown(head.created));
-        let line = match i64::from(head.created) * 1_000_000 > moment {
-            true => format!("--at {at}: the logs begin later, at {begin}"),
-            false => format!(
-                "--at {at}: the logs begin at {begin}, but have no transaction of before the moment: changes that came between may be in an \
-                 earlier log, which isn't there"
-            ),
-        };
-        Err(Trouble::Past(PastError::Unmet(line)))
+        Ok(())
     }
 }
 
