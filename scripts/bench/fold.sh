@@ -2,10 +2,7 @@
 # `binlogz fold` and its log through `mysqlbinlog | mysql`, beside the logs themselves through `mysqlbinlog | mysql` and `binlogz recover`: applied to copies of one
 # server, with the same durability (sync_binlog = 1, innodb_flush_log_at_trx_commit = 1, its own binary log on), in turn. The tables must be equal.
 #
-# The logs, of about EVENTS transactions of one row each:
-#   queue     each job is inserted, taken, done and deleted; 100 are left
-#   counters  1,000 counters, one increment each time
-#   sessions  one begins, eight are touched, the one that began 500 before ends
+# The logs, of about EVENTS transactions of one row each, are queue, counters or sessions, as scripts/workloads-lib.sh makes them.
 # Prints bytes, seconds and the factors, and the load of the machine before each.
 #
 # usage: fold.sh               EVENTS=20000 WORKERS=4 KINDS="queue counters sessions"
@@ -23,6 +20,7 @@ binlogz=$(realpath "$binlogz")
 mysql=$(scripts/get-tool.sh mysql)
 PATH=$mysql/bin:$mysql/sbin:$PATH
 . scripts/server-lib.sh
+. scripts/workloads-lib.sh
 begin_work
 
 # serve FOLDER ID SYNC: starts a server on a data directory.
@@ -34,46 +32,19 @@ serve() {
     running=$!
     wait_for_server
 }
-# changes KIND: the statements of a workload.
-changes() {
-    awk -v kind="$1" -v events="$events" 'BEGIN {
-        print "USE w;"
-        if (kind == "queue") for (job = 1; job <= events / 4; job++) {
-            printf "INSERT INTO jobs (id, payload) VALUES (%d, REPEAT(\"p\", 80));\n", job
-            printf "UPDATE jobs SET state = \"taken\", worker = %d WHERE id = %d;\n", job % 8, job
-            printf "UPDATE jobs SET state = \"done\" WHERE id = %d;\n", job
-            if (job > 100) printf "DELETE FROM jobs WHERE id = %d;\n", job - 100
-        }
-        if (kind == "counters") for (event = 1; event <= events; event++)
-            printf "UPDATE counters SET n = n + 1 WHERE id = %d;\n", 1 + (event * 7919) % 1000
-        if (kind == "sessions") for (session = 1; session <= events / 10; session++) {
-            printf "INSERT INTO sessions VALUES (%d, \"token-%d\", 0, REPEAT(\"d\", 120));\n", session, session
-            for (touch = 1; touch <= 8; touch++) {
-                back = (touch * session) % 500
-                printf "UPDATE sessions SET seen = %d WHERE id = %d;\n", session * 10 + touch, (back < session ? session - back : session)
-            }
-            if (session > 500) printf "DELETE FROM sessions WHERE id = %d;\n", session - 500
-        }
-    }'
-}
 sums() { sql 'CHECKSUM TABLE w.jobs, w.counters, w.sessions'; }
 # now: seconds.
 now() { date +%s.%N; }
 
 mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/base" --log-error="$work/log.txt" --user="$(id -un)"
 serve "$work/base" 1 0
-sql 'RESET BINARY LOGS AND GTIDS; CREATE DATABASE w; USE w;
-    CREATE TABLE jobs (id BIGINT AUTO_INCREMENT PRIMARY KEY, payload VARCHAR(100), state VARCHAR(10) DEFAULT "new", worker INT, KEY (state));
-    CREATE TABLE counters (id INT PRIMARY KEY, n BIGINT NOT NULL DEFAULT 0);
-    CREATE TABLE sessions (id BIGINT PRIMARY KEY, token VARCHAR(40) UNIQUE, seen BIGINT, data VARCHAR(200));
-    INSERT INTO counters (id) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT i FROM n;
-    FLUSH BINARY LOGS'
+sql "RESET BINARY LOGS AND GTIDS; $(changed_tables); FLUSH BINARY LOGS"
 declare -A logs equal
 for kind in $kinds; do
     stop
     cp -a "$work/base" "$work/before-$kind"
     serve "$work/base" 1 0
-    changes "$kind" | mysql --no-defaults -uroot -S "$work/sock"
+    changes "$kind" "$events" | mysql --no-defaults -uroot -S "$work/sock"
     sql 'FLUSH BINARY LOGS'
     mkdir "$work/$kind"
     logs[$kind]=$work/$kind/$(sql 'SHOW BINARY LOGS' | tail -2 | head -1 | cut -f1)
