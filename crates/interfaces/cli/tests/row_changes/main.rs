@@ -27,6 +27,7 @@ mod options;
 mod ordinary_server;
 mod partial_images;
 mod rewind;
+mod rewind_others;
 mod round_trip;
 mod rows;
 mod table_at;

@@ -21,14 +21,14 @@ const MOMENTS: usize = 3;
 const TRANSACTIONS: usize = 40;
 
 /// A run that goes back to a moment.
-fn rewound(folder: &Folder, server: &MysqlSandbox, until: &str, more: &[&str]) -> Ran {
+pub(crate) fn rewound(folder: &Folder, server: &MysqlSandbox, until: &str, more: &[&str]) -> Ran {
     let place = place_of(server);
     let front = ["undo", "--no-defaults", "--user=root", "--all", "--until", until, "--server", &place];
     folder.run(front.iter().chain(more))
 }
 
 /// A run that goes back to a moment in place.
-fn rewound_in_place(folder: &Folder, server: &MysqlSandbox, until: &str, more: &[&str]) -> Ran {
+pub(crate) fn rewound_in_place(folder: &Folder, server: &MysqlSandbox, until: &str, more: &[&str]) -> Ran {
     let place = place_of(server);
     rewound(folder, server, until, &[&["--apply", &place, "--execute"], more].concat())
 }
@@ -137,7 +137,7 @@ fn tables_at(
     Ok(at)
 }
 
-const SHOP: &str = "CREATE DATABASE shop; USE shop;
+pub(crate) const SHOP: &str = "CREATE DATABASE shop; USE shop;
 CREATE TABLE jobs (id INT AUTO_INCREMENT PRIMARY KEY, state VARCHAR(20), tries INT NOT NULL DEFAULT 0, UNIQUE KEY (state, id));
 CREATE TABLE parent (id INT PRIMARY KEY, name VARCHAR(10));
 CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE);
@@ -347,6 +347,48 @@ fn a_change_after_the_time_of_a_log_but_before_its_begin_goes_back() -> Result<(
     Ok(())
 }
 
+/// A statement that ran for long is of the time of its commit, whatever its events say.
+#[test]
+fn what_began_before_the_moment_and_was_committed_after_it_goes_back() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(SHOP)?;
+    let were = server.checksum_tables("shop")?;
+    let mut holder = server
+        .client()
+        .args(["-e", "DO GET_LOCK('go', 0); DO SLEEP(1000)"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let session = answer(&server, "SELECT IS_USED_LOCK('go')")?;
+    let statement = "INSERT INTO shop.bag SELECT 'slow' FROM (SELECT GET_LOCK('go', 1000)) AS waits";
+    let mut slow = server.client().args(["-e", statement]).spawn().unwrap();
+    answer(&server, "SELECT MIN(id) FROM performance_schema.processlist WHERE state = 'User lock'")?;
+    sleep(Duration::from_millis(1200));
+    server.flush_binary_logs()?;
+    let moment = now(&server)?;
+    server.sql(&format!("KILL {session}"))?;
+    holder.wait().unwrap();
+    assert!(slow.wait().unwrap().success());
+    assert_ne!(server.checksum_tables("shop")?, were);
+    let ran = rewound_in_place(&folder, &server, &moment, &[]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{}", ran.text());
+    assert_eq!(server.checksum_tables("shop")?, were);
+    Ok(())
+}
+
+/// The answer to a question, once it is not NULL.
+fn answer(server: &MysqlSandbox, question: &str) -> Result<String> {
+    loop {
+        let answer = server.sql(question)?;
+        if answer.trim() != "NULL" {
+            return Ok(answer.trim().to_owned());
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_moment_before_the_first_log_is_refused() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
@@ -449,7 +491,7 @@ fn a_run_that_is_killed_is_continued_by_another_one() -> Result<()> {
 }
 
 /// A transaction's number in its GTID.
-fn number(gtid: &str) -> u64 {
+pub(crate) fn number(gtid: &str) -> u64 {
     gtid.rsplit(':').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 

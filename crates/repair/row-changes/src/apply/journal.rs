@@ -38,6 +38,8 @@ pub(crate) struct Journal {
     pub(crate) done: u64,
     /// The batch whose end is not known: rows with it, and where to look.
     pub(crate) open: Option<(u64, ServerPosition)>,
+    /// The sessions that earlier runs had, each with the place of its first batch.
+    pub(crate) sessions: Vec<ServerPosition>,
 }
 
 impl Journal {
@@ -62,7 +64,7 @@ impl Journal {
         file.read_to_end(&mut bytes).map_err(io)?;
         let first = format!("binlogz-journal 2 {checksum:08x} {server}");
         let (first, crc) = ended(0, &first);
-        let mut journal = Journal { file, last: crc, done: 0, open: None };
+        let mut journal = Journal { file, last: crc, done: 0, open: None, sessions: Vec::new() };
         match bytes.strip_prefix(first.as_bytes()) {
             Some(lines) => {
                 let whole = journal.lines(lines)?;
@@ -119,7 +121,11 @@ impl Journal {
                 let rows = words.next()?.parse().ok()?;
                 let thread = words.next()?.parse().ok()?;
                 let position = words.next()?.parse().ok()?;
-                self.open = Some((rows, ServerPosition { log: words.next()?.to_owned(), position, thread }));
+                let place = ServerPosition { log: words.next()?.to_owned(), position, thread };
+                if self.sessions.last().is_none_or(|last| last.thread != thread) {
+                    self.sessions.push(place.clone());
+                }
+                self.open = Some((rows, place));
             }
             "done" => {
                 self.done = words.next()?.parse().ok()?;
@@ -218,6 +224,8 @@ mod tests {
         drop(journal);
         let mut journal = Journal::open(file(), 7, "uuid").unwrap();
         assert_eq!((journal.done, &journal.open), (1000, &Some((2000, place()))));
+        // One session for two batches.
+        assert_eq!(journal.sessions, [place()]);
         journal.undone().unwrap();
         drop(journal);
         let journal = Journal::open(file(), 7, "uuid").unwrap();

@@ -56,6 +56,8 @@ pub struct ApplyOptions<'o> {
     pub on_replica: bool,
     /// Where to note how far it came: a file open for reading and writing.
     pub journal: Option<File>,
+    /// Whether to tell the transactions of earlier runs with this journal, which the server's log has.
+    pub tells_earlier: bool,
 }
 
 /// The changes that were applied, or would be.
@@ -71,6 +73,8 @@ pub struct AppliedChanges {
     pub batches: u64,
     /// GTIDs of the transactions, as far as the server gave some and its log may be read.
     pub gtids: Vec<String>,
+    /// Those of the transactions of earlier runs with this journal, if they were asked for.
+    pub gtids_before: Vec<String>,
     /// Place of its transactions in the server's binary log: log, offset in bytes, session.
     pub place: Option<(String, u64, u32)>,
 }
@@ -134,6 +138,10 @@ pub(super) fn apply<'o>(
         None => None,
     };
     let has_begun = journal.as_ref().is_some_and(Journal::has_begun);
+    let gtids_before = match journal.as_ref().filter(|_| options.tells_earlier) {
+        Some(journal) => gtids_of(options.connect, &journal.sessions),
+        None => Vec::new(),
+    };
     let place = session.place().map_err(asking_for_log)?;
     let group = RowGroup::within(session.message_size_max());
     let mut sink = ApplySink {
@@ -155,7 +163,7 @@ pub(super) fn apply<'o>(
         in_batch: None,
         has_changed: false,
         report: ScriptReport::new(report),
-        applied: AppliedChanges::default(),
+        applied: AppliedChanges { gtids_before, ..AppliedChanges::default() },
     };
     let summary = replay(collected, direction, across_ddl, &mut sink)?;
     sink.finish()?;
@@ -164,12 +172,16 @@ pub(super) fn apply<'o>(
     applied.summary = summary;
     applied.done_before = done;
     if let Some(place) = place.filter(|_| options.execute && applied.batches > 0) {
-        // An account that may write need not have the right to read the log.
-        let gtids = committed(options.connect, &place).unwrap_or_default();
-        applied.gtids = gtids.into_iter().flatten().collect();
+        applied.gtids = gtids_of(options.connect, std::slice::from_ref(&place));
         applied.place = Some((place.log, place.position, place.thread));
     }
     Ok(applied)
+}
+
+/// The GTIDs of all that these sessions committed. An account that may write need not have the right to read the log: then there are none.
+fn gtids_of(connect: &ConnectOptions, sessions: &[ServerPosition]) -> Vec<String> {
+    let found = sessions.iter().map(|place| committed(connect, place).unwrap_or_default());
+    found.flatten().flatten().collect()
 }
 
 fn asking_for_log(error: binlogz_source::Error) -> ApplyError {

@@ -340,9 +340,11 @@ impl<'o> Script<'o> {
         self.last_read.as_ref().map(|(name, end)| (&**name, *end))
     }
 
-    /// What was read are the net changes of other logs: the last of these has this name, and was read up to this offset.
-    pub fn stands_for(&mut self, name: &str, end: u64) {
+    /// What was read are the net changes of other logs: the last of these has this name, and was read up to this offset. With all before
+    /// them they hold these transactions.
+    pub fn stands_for(&mut self, (name, end): (&str, u64), gtids: &GtidSet) {
         self.last_read = Some((name.to_owned(), end));
+        self.follower.listener.seen.union(gtids);
     }
 
     /// The transactions that were read or passed over, and all before them.

@@ -66,6 +66,7 @@ impl ApplyArgs {
             execute: self.execute,
             on_replica: self.on_replica,
             journal: self.journal.as_deref().map(open_journal).transpose()?,
+            tells_earlier: since.is_some(),
         };
         let mut out = BufWriter::new(io::stdout().lock());
         if let Some(since) = since {
@@ -79,8 +80,8 @@ impl ApplyArgs {
         flushed
             .and_then(|()| self.tell(&mut out, &applied, direction))
             .map_err(|error| CommandFailure::writing(&"standard output", &error))?;
-        let later = since.map(|since| since.name_later(connect, &applied.gtids)).transpose()?;
-        Ok(self.exit(&applied, (selection, since), direction).max(later.unwrap_or(Exit::Done)))
+        let others = since.map(|since| since.name_others(connect, &applied)).transpose()?;
+        Ok(self.exit(&applied, (selection, since), direction).max(others.unwrap_or(Exit::Done)))
     }
 
     fn tell(&self, out: &mut dyn Write, applied: &AppliedChanges, direction: Direction) -> io::Result<()> {

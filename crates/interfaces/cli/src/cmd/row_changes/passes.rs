@@ -223,8 +223,10 @@ impl<'s> ScriptPasses<'s> {
                 script.read(input, &name, range, workers(self.args.jobs), &mut |bytes| progress.at(bytes));
             read.map_err(|error| log.failure(error))
         })?;
-        if let Some((name, end)) = self.sources.since.as_ref().and_then(|since| since.last.as_ref()) {
-            script.stands_for(name, *end);
+        if let Some(since) = &self.sources.since
+            && let Some((name, end)) = &since.last
+        {
+            script.stands_for((name, *end), &since.summary.up_to_end);
         }
         for (connect, sought) in self.sources.later_logs.iter().filter(|_| findings.unmet.is_empty()) {
             later::look(script, connect, *sought, workers(self.args.jobs))?;

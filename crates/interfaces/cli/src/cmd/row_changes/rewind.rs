@@ -13,7 +13,7 @@ use binlogz_archive::Scratch;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_figures::counted;
-use binlogz_row_changes::{FoldAim, FoldOptions, FoldSummary, RowSelection, TableMoment};
+use binlogz_row_changes::{AppliedChanges, FoldAim, FoldOptions, FoldSummary, RowSelection, TableMoment};
 use binlogz_schema::SchemaFile;
 use binlogz_source::{ConnectOptions, Connection};
 use clap::Args;
@@ -174,35 +174,47 @@ impl ChangesSince {
         exit
     }
 
-    /// Names the transactions that the server committed after those that were read, apart from its `own`: they stay. Negative, if there
-    /// are some, or that can't be told.
-    pub(super) fn name_later(&self, connect: &ConnectOptions, own: &[String]) -> Result<Exit> {
-        let failed = |error| CommandFailure::of_server(&connect.server(), error);
+    /// Names the transactions that the server committed after those that were read, apart from its own: they stay. Names those too that the
+    /// logs have and it hasn't. Negative, if there are some, or that can't be told.
+    pub(super) fn name_others(&self, connect: &ConnectOptions, applied: &AppliedChanges) -> Result<Exit> {
+        let server = connect.server();
+        let failed = |error| CommandFailure::of_server(&server, error);
         let mut connection = Connection::open(connect).map_err(failed)?;
         let told =
             connection.first_row("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_mode").map_err(failed)?;
-        let mut later = told.gtid_set(0).map_err(failed)?;
+        let executed = told.gtid_set(0).map_err(failed)?;
         let mode = told.text(1).map_err(failed)?;
         if mode != "ON" {
             complain(&format!(
-                "{}: gtid_mode is {mode}, expected ON: whether others changed rows after the logs were read isn't known",
-                connect.server()
+                "{server}: gtid_mode is {mode}, expected ON: whether others changed rows after the logs were read isn't known"
             ));
             return Ok(Exit::Negative);
         }
+        let mut lacking = self.summary.up_to_end.clone();
+        lacking.subtract(&executed);
+        let lacks = name_transactions(&lacking, |count, gtids| {
+            format!("{server}: lacks {count} of the logs: {gtids}; expected a server that has all of them")
+        });
+        let mut later = executed;
         later.subtract(&self.summary.up_to_end);
-        for own in own.iter().filter_map(|own| own.parse::<GtidSet>().ok()) {
-            later.subtract(&own);
+        for own in applied.gtids.iter().chain(&applied.gtids_before) {
+            later.subtract(&own.parse().unwrap_or_default());
         }
-        if later.is_empty() {
-            return Ok(Exit::Done);
-        }
-        complain(&format!(
-            "{}: {} came after the logs were read, and stay: {}; a run that reads them too takes them back",
-            connect.server(),
-            counted(u64::try_from(later.count()).unwrap_or(u64::MAX), "transactions"),
-            later.brief()
-        ));
-        Ok(Exit::Negative)
+        let has_later = name_transactions(&later, |count, gtids| {
+            format!(
+                "{server}: {count} came after the logs were read, and stay: {gtids}; a run that reads them too takes them back"
+            )
+        });
+        Ok(lacks.max(has_later))
     }
+}
+
+/// Says something of transactions, by their number and their GTIDs. Negative, if there are some.
+fn name_transactions(gtids: &GtidSet, line: impl Fn(String, String) -> String) -> Exit {
+    if gtids.is_empty() {
+        return Exit::Done;
+    }
+    let count = counted(u64::try_from(gtids.count()).unwrap_or(u64::MAX), "transactions");
+    complain(&line(count, gtids.brief().to_string()));
+    Exit::Negative
 }
