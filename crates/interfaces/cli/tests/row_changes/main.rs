@@ -27,6 +27,8 @@ mod options;
 mod ordinary_server;
 mod partial_images;
 mod rewind;
+mod rewind_ddl;
+mod rewind_keys;
 mod rewind_others;
 mod round_trip;
 mod rows;
