@@ -37,6 +37,8 @@ pub struct CompletedTable {
     pub schema: Arc<TableSchema>,
     /// The columns of its primary key, or of the first unique one, where the map doesn't tell; empty if it has none.
     pub key: Vec<usize>,
+    /// The columns of the primary key, and of each unique one, as far as statements tell.
+    pub keys: Vec<Vec<usize>>,
     /// Why nothing more than the map is known, or not all of it, though a schema was given.
     pub problem: Option<String>,
     /// Whether the table is known besides its map.
@@ -191,14 +193,19 @@ impl TablesOfLogs {
         so_far: &TablesSoFar,
     ) -> CompletedTable {
         let is_named = map.columns().iter().all(|column| column.name.is_some());
-        let plain =
-            |problem| CompletedTable { schema: Arc::clone(map), key: Vec::new(), problem, is_told: false };
+        let plain = |problem| CompletedTable {
+            schema: Arc::clone(map),
+            key: Vec::new(),
+            keys: Vec::new(),
+            problem,
+            is_told: false,
+        };
         match self.known((map, is_named), place, so_far) {
             Ok(Some(table)) => {
                 let schema = Arc::new(table.completing(map));
                 let problem = self.now.as_ref().and_then(|_| table.undefined(&schema));
                 let key = table.keys.first().cloned().unwrap_or_default();
-                CompletedTable { schema, key, problem, is_told: true }
+                CompletedTable { schema, key, keys: table.keys.clone(), problem, is_told: true }
             }
             // A log that names all columns knows better than a schema of another day.
             Ok(None) => plain(None),

@@ -78,7 +78,7 @@ impl ChangeTable {
             problem: None,
         };
         let completed = settings.tables.complete(schema, state.place(), state.tables());
-        let CompletedTable { schema: completed, key, problem, is_told } = completed;
+        let CompletedTable { schema: completed, key, keys: _, problem, is_told } = completed;
         // What only some columns lack, they tell below.
         let problem = problem.filter(|_| !is_told);
         table.problem = problem.map(|problem| format!("{}.{}: {problem}", table.database, table.name));

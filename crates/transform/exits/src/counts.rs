@@ -1,6 +1,6 @@
 //! Counts what was masked and what was left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use binlogz_flow::read::CutEvent;
 
@@ -49,8 +49,8 @@ pub struct ExitCounts {
     pub left_out: BTreeMap<LeftOut, u64>,
     /// Changes that may be missing, since they can't be masked for certain: why, and how many.
     pub unmasked: BTreeMap<String, u64>,
-    /// Columns that the policy names, of tables that don't have them: each with the line of the policy.
-    pub unmet_columns: Vec<String>,
+    /// Unique keys of which masks may make equal rows of different ones.
+    pub weak_keys: BTreeSet<String>,
     /// Tables that the policy names, of which the logs have no rows: each with the line of the policy.
     pub unmet_tables: Vec<String>,
     /// Where logs in use end inside an event.
@@ -60,6 +60,12 @@ pub struct ExitCounts {
 impl ExitCounts {
     pub(crate) fn leave_out(&mut self, what: LeftOut) {
         *self.left_out.entry(what).or_default() += 1;
+    }
+
+    pub(crate) fn weak_key(&mut self, key: &str) {
+        if self.weak_keys.len() < REASONS_MAX && !self.weak_keys.contains(key) {
+            self.weak_keys.insert(key.to_owned());
+        }
     }
 
     pub(crate) fn unmasked(&mut self, why: &str, count: u64) {

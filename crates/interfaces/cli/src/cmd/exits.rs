@@ -11,7 +11,7 @@ use clap::Args;
 use super::dump::tables::read_ahead;
 use super::row_changes::{is_schema_server, read_schema};
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, say, warn_cut};
+use crate::failure::{CommandFailure, Result, complain, say, warn, warn_cut};
 use crate::log_path::LogPath;
 
 /// The options that say what may leave.
@@ -70,13 +70,13 @@ pub(super) fn report(counts: &ExitCounts) -> Exit {
         let count = if *count == 0 { String::new() } else { format!(": {}", grouped(*count)) };
         complain(&format!("left out, {why}{count}"));
     }
-    for column in &counts.unmet_columns {
-        complain(&format!("{column}: what it is to hide left as it is if it has another name"));
+    for key in &counts.weak_keys {
+        warn(&format!("{key}: rows may get the same unique key, since masks make different values of its columns equal"));
     }
     if !counts.unmet_tables.is_empty() {
         say(&format!("no rows of tables that the policy names: {}", counts.unmet_tables.join(", ")));
     }
-    match counts.unmasked.is_empty() && counts.unmet_columns.is_empty() {
+    match counts.unmasked.is_empty() {
         true => Exit::Done,
         false => Exit::Negative,
     }

@@ -6,7 +6,7 @@ use binlogz_schema::{TablesOfLogs, TablesSoFar};
 use parking_lot::Mutex;
 
 use crate::counts::ExitCounts;
-use crate::policy::{ExitPolicy, RulePlace};
+use crate::policy::ExitPolicy;
 
 /// What the logs of one run have in common.
 pub(super) struct ExitRun {
@@ -24,10 +24,6 @@ pub(super) struct ExitProgress {
     pub(super) counts: ExitCounts,
     /// Rules that name a table exactly of which there are rows.
     pub(super) met_tables: BTreeSet<usize>,
-    /// Rules of columns that a table had.
-    pub(super) met: BTreeSet<RulePlace>,
-    /// Rules of columns of the tables that were met, and how to show one that no table had.
-    pub(super) expected: BTreeSet<(RulePlace, String)>,
 }
 
 impl std::fmt::Debug for ExitRun {

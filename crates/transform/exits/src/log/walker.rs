@@ -464,10 +464,9 @@ impl<'r> LogMasker<'r> {
         let completed = Arc::new(run.tables.complete(map, place, &progress.so_far));
         let plan = match rules {
             None => None,
-            Some(rules) => match TablePlan::of(&run.policy, rules, Arc::clone(&completed.schema)) {
+            Some(rules) => match TablePlan::of(&run.policy, rules, &completed) {
                 Ok(plan) => {
-                    progress.expected.extend(run.policy.exact_columns(rules));
-                    progress.met.extend(plan.met.iter().copied());
+                    plan.weak_keys.iter().for_each(|key| progress.counts.weak_key(key));
                     Some(Ok(Arc::new(plan)))
                 }
                 Err(NoPlan::Nameless) => Some(Err(nameless(map, completed.problem.as_deref()).into())),

@@ -7,11 +7,12 @@
 //! name = "shop.customers"           * stands for any characters
 //! leave_out = false
 //! other_columns = "keep"            columns that aren't named below
+//! partition_columns = ["id"]        by which it is partitioned: bounds of new partitions are their values
 //! [table.columns]
 //! email = "hash"                    keep, leave-out, hash, null, year
 //! phone = { mask = "partial", last = 2 }
 //! note = { mask = "fixed", value = "-" }
-//! name = { mask = "hash", ignore_case = true }
+//! name = { mask = "hash", ignore_case = true, optional = true }    the table doesn't always have it
 //! profile = { mask = "json", paths = { "$.plan" = "keep", "$.name" = "hash" } }
 //! ```
 
@@ -47,6 +48,8 @@ struct TableEntry {
     #[serde(default)]
     leave_out: bool,
     other_columns: Option<Spanned<Value>>,
+    #[serde(default)]
+    partition_columns: Vec<String>,
     #[serde(default)]
     columns: BTreeMap<Spanned<String>, Spanned<Value>>,
 }
@@ -150,14 +153,10 @@ impl PolicyReader<'_> {
 
     fn rule(&self, entry: TableEntry) -> Result<TableRule, PolicyError> {
         let name = entry.name.get_ref().to_lowercase();
-        let Some((database, table)) = name.split_once('.').filter(|(_, table)| !table.is_empty()) else {
-            let text = format!("the table is {:?}, expected DATABASE.TABLE", entry.name.get_ref());
+        let Some((database, table)) = table_name(&name) else {
+            let text = format!("the table is {:?}, {TABLE_EXPECTED}", entry.name.get_ref());
             return Err(self.wrong(&entry.name, text));
         };
-        if !is_name(database) || !is_name(table) {
-            let text = format!("the table is {:?}, {NAME_EXPECTED}", entry.name.get_ref());
-            return Err(self.wrong(&entry.name, text));
-        }
         if entry.leave_out && (!entry.columns.is_empty() || entry.other_columns.is_some()) {
             let text = format!("{name} is left out, expected no rules of its columns");
             return Err(self.wrong(&entry.name, text));
@@ -173,9 +172,10 @@ impl PolicyReader<'_> {
                     self.wrong(column, format!("{name}: column {spelled} is named twice, in other letters"))
                 );
             }
-            let exit = exit_of(value.get_ref())
+            let (exit, is_optional) = column_exit(value.get_ref())
                 .map_err(|text| self.wrong(value, format!("{name}, column {}: {text}", column.get_ref())))?;
-            columns.push(ColumnRule { name: column.get_ref().to_lowercase(), exit, line: self.line(column) });
+            let line = self.line(column);
+            columns.push(ColumnRule { name: spelled.to_lowercase(), exit, is_optional, line });
         }
         // A name without a pattern goes before those with one.
         columns.sort_by_key(|column| column.name.contains('*'));
@@ -188,10 +188,11 @@ impl PolicyReader<'_> {
             }
         };
         Ok(TableRule {
-            database: database.to_owned(),
-            table: table.to_owned(),
+            database,
+            table,
             line: self.line(&entry.name),
             leaves_out: entry.leave_out,
+            partition_columns: entry.partition_columns.iter().map(|name| name.to_lowercase()).collect(),
             columns,
             others,
         })
@@ -205,8 +206,47 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('`') && name.trim() == name
 }
 
+const TABLE_EXPECTED: &str = "expected DATABASE.TABLE, names with dots or spaces in backquotes";
+
+/// Database and table of a name.
+fn table_name(text: &str) -> Option<(String, String)> {
+    let (database, rest) = name_part(text)?;
+    let (table, rest) = name_part(rest.strip_prefix('.')?)?;
+    rest.is_empty().then_some((database, table))
+}
+
+/// The name at the beginning of a text, and what comes after it.
+fn name_part(text: &str) -> Option<(String, &str)> {
+    let Some(mut rest) = text.strip_prefix('`') else {
+        let (name, rest) = text.split_at_checked(text.find('.').unwrap_or(text.len()))?;
+        return is_name(name).then(|| (name.to_owned(), rest));
+    };
+    let mut name = String::new();
+    loop {
+        let (part, after) = rest.split_once('`')?;
+        name.push_str(part);
+        // Two of them stand for one.
+        let Some(more) = after.strip_prefix('`') else {
+            return (!name.is_empty()).then_some((name, after));
+        };
+        name.push('`');
+        rest = more;
+    }
+}
+
 const EXPECTED: &str =
     "expected keep, leave-out, hash, null, year, or { mask = \"partial\", last = 2 } and the like";
+
+/// Reads what becomes of a named column, and whether its table may lack it.
+fn column_exit(value: &Value) -> Result<(ColumnExit, bool), String> {
+    let Value::Table(settings) = value else { return Ok((exit_of(value)?, false)) };
+    let mut others = settings.clone();
+    match others.remove("optional") {
+        None => Ok((exit_of(value)?, false)),
+        Some(Value::Boolean(is_optional)) => Ok((exit_of(&Value::Table(others))?, is_optional)),
+        Some(other) => Err(format!("optional is {}, expected true or false", shown(&other))),
+    }
+}
 
 /// Reads what becomes of a column.
 fn exit_of(value: &Value) -> Result<ColumnExit, String> {
@@ -318,6 +358,7 @@ key_file = "key"
 tables = "leave-out"
 [[table]]
 name = "shop.customers"
+partition_columns = ["id"]
 other_columns = "null"
 [table.columns]
 Email = { mask = "hash", ignore_case = true }
@@ -346,27 +387,54 @@ name = "*.items"
         assert_eq!(exit(b"phone"), ColumnExit::Mask(ColumnMask::Partial { first: 0, last: 2 }));
         assert_eq!(exit(b"note"), ColumnExit::Mask(ColumnMask::Fixed("7".into())));
         assert_eq!(exit(b"new"), ColumnExit::Mask(ColumnMask::Null));
-        assert_eq!(policy.column(&rules, b"born").1, 11);
-        let (_, shown) = &policy.exact_columns(&rules)[0];
-        assert!(shown.starts_with("exits.toml line") || shown.contains("exits.toml line"), "{shown}");
+        assert_eq!(policy.column(&rules, b"born").line, 12);
+        assert!(policy.keeps_partition_columns(&rules));
+        let columns = ["email", "id", "phone", "born", "note", "profile"];
+        assert_eq!(policy.missing_column(&rules, |name| columns.contains(&name)), None);
+        let missing = policy.missing_column(&rules, |name| name != "born" && columns.contains(&name)).unwrap();
+        assert!(
+            missing.ends_with(
+                "exits.toml line 12: shop.customers has no column born, expected one of its columns, or optional = true"
+            ),
+            "{missing}"
+        );
+    }
+
+    /// A database may have dots in its name, and a column may come later.
+    #[test]
+    fn names_in_backquotes_may_have_dots_and_columns_may_be_optional() {
+        let text = "[[table]]\nname = \"`a.b``c`.`t u`\"\ncolumns.x = { mask = \"null\", optional = true }";
+        let policy = policy(text).unwrap();
+        let TableExit::Masked(rules) = policy.table(b"a.b`c", b"T u") else { panic!("masked") };
+        assert_eq!(policy.table(b"a", b"b`c.t u"), TableExit::Keep);
+        assert_eq!(policy.missing_column(&rules, |_| false), None);
+        assert!(!policy.keeps_partition_columns(&rules));
     }
 
     #[test]
     fn errors_name_line_table_and_column() {
         for (text, error) in [
             ("tables = \"all\"", "exits.toml line 1: tables is \"all\", expected \"keep\" or \"leave-out\""),
-            ("\n[[table]]\nname = \"t\"", "exits.toml line 3: the table is \"t\", expected DATABASE.TABLE"),
+            ("\n[[table]]\nname = \"t\"", "exits.toml line 3: the table is \"t\", expected DATABASE.TABLE, names with dots or spaces in backquotes"),
             (
                 "[[table]]\nname = \"d.t\"\nleave_out = true\ncolumns.a = \"null\"",
                 "exits.toml line 2: d.t is left out, expected no rules of its columns",
             ),
             (
-                "[[table]]\nname = \"`d`.`t`\"",
-                "exits.toml line 2: the table is \"`d`.`t`\", expected names without backquotes and without spaces around them",
+                "[[table]]\nname = \"`d`.t`\"",
+                "exits.toml line 2: the table is \"`d`.t`\", expected DATABASE.TABLE, names with dots or spaces in backquotes",
             ),
             (
                 "[[table]]\nname = \"d. t\"",
-                "exits.toml line 2: the table is \"d. t\", expected names without backquotes and without spaces around them",
+                "exits.toml line 2: the table is \"d. t\", expected DATABASE.TABLE, names with dots or spaces in backquotes",
+            ),
+            (
+                "[[table]]\nname = \"a.b.c\"",
+                "exits.toml line 2: the table is \"a.b.c\", expected DATABASE.TABLE, names with dots or spaces in backquotes",
+            ),
+            (
+                "[[table]]\nname = \"d.t\"\ncolumns.a = { mask = \"null\", optional = 1 }",
+                "exits.toml line 3: d.t, column a: optional is 1, expected true or false",
             ),
             (
                 "[[table]]\nname = \"d.t\"\n[table.columns]\n\"`a`\" = \"null\"",

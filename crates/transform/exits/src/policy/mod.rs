@@ -28,6 +28,8 @@ struct TableRule {
     table: String,
     line: usize,
     leaves_out: bool,
+    /// The columns by which it is partitioned; empty: not told.
+    partition_columns: Vec<String>,
     columns: Vec<ColumnRule>,
     /// What becomes of columns that no rule names.
     others: Option<(ColumnExit, usize)>,
@@ -38,7 +40,19 @@ struct TableRule {
 struct ColumnRule {
     name: String,
     exit: ColumnExit,
+    /// Whether the table doesn't always have it.
+    is_optional: bool,
     line: usize,
+}
+
+/// What the policy says of a column.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnVerdict<'p> {
+    pub(crate) exit: &'p ColumnExit,
+    /// The line that says so; 0: none does.
+    pub(crate) line: usize,
+    /// Whether a rule names the column.
+    pub(crate) is_named: bool,
 }
 
 /// What becomes of a column.
@@ -83,9 +97,6 @@ pub(crate) enum TableExit {
     Masked(Vec<usize>),
 }
 
-/// A place in the policy: the rule of a table, and of one of its columns.
-pub(crate) type RulePlace = (usize, usize);
-
 impl ExitPolicy {
     /// Reads a policy. The path of a key is relative to the policy's folder.
     ///
@@ -118,45 +129,50 @@ impl ExitPolicy {
         }
     }
 
-    /// What becomes of a column by these rules; the line that says so, and the rule's place if it names the column.
-    pub(crate) fn column(&self, rules: &[usize], name: &[u8]) -> (&ColumnExit, usize, Option<RulePlace>) {
-        let name = String::from_utf8_lossy(name).to_lowercase();
-        let rules = || rules.iter().filter_map(|&number| Some((number, self.rules.get(number)?)));
-        let named = rules().find_map(|(number, rule)| {
-            let place = rule.columns.iter().position(|column| matches(&column.name, &name))?;
-            let column = rule.columns.get(place)?;
-            Some((&column.exit, column.line, Some((number, place))))
-        });
-        let other =
-            || rules().find_map(|(_, rule)| rule.others.as_ref().map(|(exit, line)| (exit, *line, None)));
-        named.or_else(other).unwrap_or((&ColumnExit::Keep, 0, None))
+    fn rules<'p>(&'p self, numbers: &[usize]) -> impl Iterator<Item = &'p TableRule> {
+        numbers.iter().filter_map(move |&number| self.rules.get(number))
     }
 
-    /// The columns that a rule names exactly, of a table that it names exactly; each with its place, and how to show it.
-    pub(crate) fn exact_columns(&self, rules: &[usize]) -> Vec<(RulePlace, String)> {
-        let mut columns = Vec::new();
-        for &number in rules {
-            let Some(rule) = self.rules.get(number) else { continue };
-            if rule.database.contains('*') || rule.table.contains('*') {
-                continue;
-            }
-            for (place, column) in rule.columns.iter().enumerate() {
-                if !column.name.contains('*') {
-                    let shown = format!(
-                        "{} line {}: {}.{} has no column {}",
-                        self.file, column.line, rule.database, rule.table, column.name
-                    );
-                    columns.push(((number, place), shown));
-                }
-            }
+    /// What becomes of a column by these rules.
+    pub(crate) fn column(&self, rules: &[usize], name: &[u8]) -> ColumnVerdict<'_> {
+        let name = String::from_utf8_lossy(name).to_lowercase();
+        let named = self.rules(rules).find_map(|rule| {
+            let column = rule.columns.iter().find(|column| matches(&column.name, &name))?;
+            Some(ColumnVerdict { exit: &column.exit, line: column.line, is_named: true })
+        });
+        if let Some(named) = named {
+            return named;
         }
-        columns
+        let others = self.rules(rules).find_map(|rule| rule.others.as_ref());
+        let (exit, line) = others.map_or((&ColumnExit::Keep, 0), |(exit, line)| (exit, *line));
+        ColumnVerdict { exit, line, is_named: false }
+    }
+
+    /// What is wrong with the first column that these rules name, without a pattern, and that the table doesn't have, though it isn't
+    /// optional. What it is to hide would leave under its right name.
+    pub(crate) fn missing_column(&self, rules: &[usize], has: impl Fn(&str) -> bool) -> Option<String> {
+        let exact = self.rules(rules).filter(|rule| rule.is_exact());
+        let mut columns = exact.flat_map(|rule| rule.columns.iter().map(move |column| (rule, column)));
+        let (rule, column) = columns.find(|(_, column)| {
+            !column.is_optional && !column.name.contains('*') && !has(&column.name)
+        })?;
+        Some(format!(
+            "{} line {}: {}.{} has no column {}, expected one of its columns, or optional = true",
+            self.file, column.line, rule.database, rule.table, column.name
+        ))
+    }
+
+    /// Whether the columns by which a table is partitioned are told, and may all leave.
+    pub(crate) fn keeps_partition_columns(&self, rules: &[usize]) -> bool {
+        let mut columns = self.rules(rules).flat_map(|rule| &rule.partition_columns).peekable();
+        columns.peek().is_some()
+            && columns.all(|name| *self.column(rules, name.as_bytes()).exit == ColumnExit::Keep)
     }
 
     /// The rules that name a table exactly, and how to show each.
     pub(crate) fn exact_tables(&self) -> impl Iterator<Item = (usize, String)> + '_ {
         let rules = self.rules.iter().enumerate();
-        let exact = rules.filter(|(_, rule)| !rule.database.contains('*') && !rule.table.contains('*'));
+        let exact = rules.filter(|(_, rule)| rule.is_exact());
         exact.map(|(number, rule)| (number, format!("{}.{} (line {})", rule.database, rule.table, rule.line)))
     }
 
@@ -176,6 +192,13 @@ impl ExitPolicy {
     /// The line of the first of these rules.
     pub(crate) fn line_of(&self, rules: &[usize]) -> usize {
         rules.first().and_then(|&number| self.rules.get(number)).map_or(0, |rule| rule.line)
+    }
+}
+
+impl TableRule {
+    /// Whether it names one table, without a pattern.
+    fn is_exact(&self) -> bool {
+        !self.database.contains('*') && !self.table.contains('*')
     }
 }
 

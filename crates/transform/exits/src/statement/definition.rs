@@ -15,7 +15,7 @@ use std::ops::Range;
 use sqlparser::tokenizer::Token;
 
 use super::StatementVerdict;
-use super::words::{LoggedWords, is_value};
+use super::words::LoggedWords;
 use crate::policy::{ColumnExit, ExitPolicy};
 
 /// Words with which a part begins that is no column.
@@ -56,6 +56,8 @@ pub(super) enum BadDefinition {
     Renamed(String, String),
     /// A column for which no rule is has what the server makes of a masked one.
     Derived(String, String),
+    /// The policy names a column that the table doesn't have: what to say.
+    Missing(String),
 }
 
 impl BadDefinition {
@@ -75,6 +77,7 @@ impl BadDefinition {
                 "{}: {table}, column {column} is made of {from}, which doesn't leave as it is, expected a rule for it, too",
                 policy.shown(policy.line_of(rules))
             )),
+            BadDefinition::Missing(text) => StatementVerdict::Refused(text),
         }
     }
 }
@@ -88,6 +91,9 @@ pub(super) fn checked_definition(
 ) -> Result<String, BadDefinition> {
     let parts = parts(&words, form);
     let mut checker = DefinitionChecker { policy, rules, form, words };
+    if form == DefinitionForm::Create {
+        checker.has_named_columns(&parts)?;
+    }
     for part in parts {
         checker.part(part)?;
     }
@@ -154,7 +160,20 @@ struct DefinitionChecker<'p> {
 
 impl DefinitionChecker<'_> {
     fn exit(&self, name: &str) -> &ColumnExit {
-        self.policy.column(self.rules, name.as_bytes()).0
+        self.policy.column(self.rules, name.as_bytes()).exit
+    }
+
+    /// Looks whether the table has the columns that the policy names, if it says what columns it has.
+    fn has_named_columns(&self, parts: &[DefinitionPart]) -> Result<(), BadDefinition> {
+        let mut names = Vec::new();
+        for part in parts {
+            names.extend(self.column(part)?.map(|(_, name)| name.to_lowercase()));
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        let has = |name: &str| names.iter().any(|own| own == name);
+        self.policy.missing_column(self.rules, has).map_or(Ok(()), |text| Err(BadDefinition::Missing(text)))
     }
 
     fn is_masked(&self, name: &str) -> bool {
@@ -233,7 +252,7 @@ impl DefinitionChecker<'_> {
         let has_members = self.words.word_at(name_at + 1).is_some_and(|word| word == "ENUM" || word == "SET");
         let mut member = 0;
         for place in part {
-            let Some(token) = self.words.at(place).filter(|token| is_value(token)).cloned() else { continue };
+            let Some(token) = self.words.value_at(place).cloned() else { continue };
             let before = self.words.word_at(place.wrapping_sub(1));
             if of_type.contains(&place) {
                 if has_members {
@@ -273,14 +292,13 @@ impl DefinitionChecker<'_> {
         let (named, may_name) = self.masked_names(&part, name_at);
         if let (Some(from), Some(name)) = (&named, name_at.and_then(|place| self.words.name_at(place)))
             && self.has_word(&part, "AS")
-            && self.policy.column(self.rules, name.as_bytes()).2.is_none()
+            && !self.policy.column(self.rules, name.as_bytes()).is_named
         {
             return Err(BadDefinition::Derived(name, from.clone()));
         }
         let of_key = name_at.is_none() && self.is_plain_key(&part);
         for place in part {
-            let Some(token) = self.words.at(place) else { continue };
-            if !is_value(token) {
+            if self.words.value_at(place).is_none() {
                 continue;
             }
             let before = match self.words.at(place.wrapping_sub(1)) {
@@ -307,8 +325,10 @@ impl DefinitionChecker<'_> {
         let mut named = None;
         let mut may_name = false;
         let mut depth = 0_usize;
-        // Which column a new partition is by stands in the CREATE TABLE only.
-        let hides_column = self.form == DefinitionForm::Change && !self.has_word(part, "BY");
+        // Which column a new partition is by stands in the CREATE TABLE only, and in the policy.
+        let hides_column = self.form == DefinitionForm::Change
+            && !self.has_word(part, "BY")
+            && !self.policy.keeps_partition_columns(self.rules);
         for place in part.clone() {
             match self.words.at(place) {
                 Some(Token::LParen) => depth += 1,
@@ -322,14 +342,14 @@ impl DefinitionChecker<'_> {
             if self.words.word_at(place.wrapping_sub(1)).is_some_and(|word| word == "AFTER") {
                 continue;
             }
-            let (exit, _, rule) = self.policy.column(self.rules, name.as_bytes());
-            if *exit == ColumnExit::Keep || Some(place) == name_at {
+            let verdict = self.policy.column(self.rules, name.as_bytes());
+            if *verdict.exit == ColumnExit::Keep || Some(place) == name_at {
                 continue;
             }
-            match rule {
-                Some(_) => named = Some(name),
+            match verdict.is_named {
+                true => named = Some(name),
                 // By the rule of all other columns: any word of an expression may be one.
-                None => {
+                false => {
                     may_name |=
                         depth > 0 || word.is_some_and(|word| matches!(&*word, "AS" | "CHECK" | "PARTITION"));
                 }
@@ -354,8 +374,7 @@ impl DefinitionChecker<'_> {
         });
         let only_numbers = part
             .clone()
-            .filter_map(|place| self.words.at(place))
-            .filter(|token| is_value(token))
+            .filter_map(|place| self.words.value_at(place))
             .all(|token| matches!(token, Token::Number(..)));
         is_key && !has_expression && only_numbers
     }
@@ -369,6 +388,7 @@ fn text_token(text: &str) -> Token {
 fn is_nothing(token: &Token) -> bool {
     let text = match token {
         Token::Number(text, _) | Token::SingleQuotedString(text) => text,
+        Token::Word(word) => return word.value.eq_ignore_ascii_case("FALSE"),
         _ => return false,
     };
     text.chars().all(|character| matches!(character, '0' | '.' | '-' | ':' | ' '))

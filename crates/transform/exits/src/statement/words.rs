@@ -104,6 +104,12 @@ impl LoggedWords {
         }
     }
 
+    /// The value at a place: a number, a text, TRUE or FALSE, or anything else that is neither a name nor a sign.
+    pub(super) fn value_at(&self, place: usize) -> Option<&Token> {
+        let is_truth = matches!(self.word_at(place).as_deref(), Some("TRUE" | "FALSE"));
+        self.at(place).filter(|token| is_truth || is_value(token))
+    }
+
     /// The name at a place, quoted or not.
     pub(super) fn name_at(&self, place: usize) -> Option<String> {
         match self.at(place) {
@@ -181,7 +187,7 @@ impl LoggedWords {
 
     /// Whether each text follows one of these words, perhaps with a sign between.
     pub(super) fn texts_follow(&self, words: &[&str]) -> bool {
-        (0..self.len()).filter(|&place| self.at(place).is_some_and(is_value)).all(|place| {
+        (0..self.len()).filter(|&place| self.value_at(place).is_some()).all(|place| {
             let before = match self.at(place.wrapping_sub(1)) {
                 Some(Token::Eq) => place.wrapping_sub(2),
                 _ => place.wrapping_sub(1),
@@ -209,7 +215,7 @@ impl LoggedWords {
 }
 
 /// Whether a token is a value: neither a name nor a sign.
-pub(super) fn is_value(token: &Token) -> bool {
+fn is_value(token: &Token) -> bool {
     match token {
         Token::Word(_)
         | Token::Comma

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use binlogz_binlog::row::{ColumnKind, TableSchema};
+use binlogz_schema::CompletedTable;
 
-use crate::policy::{ColumnExit, ExitPolicy, RulePlace};
+use crate::policy::{ColumnExit, ExitPolicy};
 use crate::value::ValueMask;
 
 /// What becomes of a column's values.
@@ -22,8 +23,8 @@ pub(crate) struct TablePlan {
     pub(crate) shown: String,
     pub(crate) schema: Arc<TableSchema>,
     pub(crate) columns: Vec<ColumnPlan>,
-    /// The rules of columns that it has.
-    pub(crate) met: Vec<RulePlace>,
+    /// The unique keys that may no longer tell rows apart, as lines for people.
+    pub(crate) weak_keys: Vec<String>,
 }
 
 /// Why a table's rows can't leave.
@@ -37,9 +38,9 @@ pub(crate) enum NoPlan {
 
 impl TablePlan {
     /// The plan of a table by these rules of a policy.
-    pub(crate) fn of(policy: &ExitPolicy, rules: &[usize], schema: Arc<TableSchema>) -> Result<Self, NoPlan> {
+    pub(crate) fn of(policy: &ExitPolicy, rules: &[usize], table: &CompletedTable) -> Result<Self, NoPlan> {
+        let schema = Arc::clone(&table.schema);
         let shown = shown(&schema.database, &schema.table);
-        let mut met = Vec::new();
         let mut columns = Vec::with_capacity(schema.columns().len());
         for column in schema.columns() {
             // The server's own column of an index of a JSON array; 8.0.17 logged it.
@@ -48,22 +49,78 @@ impl TablePlan {
                 continue;
             }
             let Some(name) = column.name.as_deref() else { return Err(NoPlan::Nameless) };
-            let (exit, line, place) = policy.column(rules, name);
-            met.extend(place);
-            columns.push(match exit {
+            let verdict = policy.column(rules, name);
+            columns.push(match verdict.exit {
                 ColumnExit::Keep => ColumnPlan::Keep,
                 ColumnExit::LeaveOut => ColumnPlan::LeaveOut,
                 ColumnExit::Mask(mask) => match ValueMask::of(mask, column) {
                     Ok(mask) => ColumnPlan::Mask(mask),
                     Err(why) => {
                         let name = String::from_utf8_lossy(name);
-                        let line = policy.shown(line);
+                        let line = policy.shown(verdict.line);
                         return Err(NoPlan::Refused(format!("{line}: {shown}, column {name}: {why}")));
                     }
                 },
             });
         }
-        Ok(TablePlan { shown, schema, columns, met })
+        let mut plan = TablePlan { shown, schema, columns, weak_keys: Vec::new() };
+        if let Some(missing) = policy.missing_column(rules, |name| plan.has_column(name)) {
+            return Err(NoPlan::Refused(missing));
+        }
+        plan.check_keys(policy, rules, &table.keys)?;
+        Ok(plan)
+    }
+
+    fn column_name(&self, index: usize) -> String {
+        let name = self.schema.columns().get(index).and_then(|column| column.name.as_deref());
+        String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+    }
+
+    /// Whether it has a column of this name in small letters.
+    fn has_column(&self, name: &str) -> bool {
+        (0..self.columns.len()).any(|index| self.column_name(index).to_lowercase() == name)
+    }
+
+    /// Looks for keys of which masks make equal values of different ones: such a key can't hold, or may not.
+    fn check_keys(
+        &mut self,
+        policy: &ExitPolicy,
+        rules: &[usize],
+        keys: &[Vec<usize>],
+    ) -> Result<(), NoPlan> {
+        let columns = self.schema.columns().iter().enumerate();
+        let primary = columns.filter(|(_, column)| column.primary_key.is_some()).map(|(index, _)| index);
+        let primary: Vec<usize> = primary.collect();
+        for key in keys.iter().chain([&primary]) {
+            let merged: Vec<usize> = key.iter().copied().filter(|&index| self.merges(index)).collect();
+            let Some(&first) = merged.first() else { continue };
+            let names: Vec<String> = key.iter().map(|&index| self.column_name(index)).collect();
+            let names = names.join(", ");
+            if merged.len() == key.len() {
+                let line = policy.shown(policy.column(rules, self.column_name(first).as_bytes()).line);
+                return Err(NoPlan::Refused(format!(
+                    "{line}: {}: ({names}) is a unique key, of which the mask makes equal values, expected hash or leave-out",
+                    self.shown
+                )));
+            }
+            let weak = format!("{} ({names})", self.shown);
+            if !self.weak_keys.contains(&weak) {
+                self.weak_keys.push(weak);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether different values of a column become equal.
+    fn merges(&self, index: usize) -> bool {
+        match self.columns.get(index) {
+            None | Some(ColumnPlan::Keep | ColumnPlan::LeaveOut) => false,
+            Some(ColumnPlan::Mask(mask)) => match mask {
+                ValueMask::Fixed(_) | ValueMask::Partial { .. } | ValueMask::Year => true,
+                // A unique key takes any number of NULLs.
+                ValueMask::Hash { .. } | ValueMask::Null | ValueMask::Json(_) => false,
+            },
+        }
     }
 
     /// Whether the definition of a column may hold what its values are.
@@ -75,4 +132,77 @@ impl TablePlan {
 /// A table's name for people.
 pub(crate) fn shown(database: &[u8], table: &[u8]) -> String {
     format!("{}.{}", String::from_utf8_lossy(database), String::from_utf8_lossy(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use binlogz_binlog::event::{
+        Bitmap, OptionalMetadata, ServerFamily, TableId, TableMapEvent, TableMapFlags,
+    };
+
+    use super::*;
+
+    /// `d.t`: an INT `id`, a VARCHAR(40) `email`, a DATE `born`; and what else its map says.
+    fn schema(further: &[u8]) -> TableSchema {
+        let names = b"\x04\x0e\x02id\x05email\x04born";
+        let metadata = [names, further].concat();
+        let map = TableMapEvent {
+            table_id: TableId(1),
+            flags: TableMapFlags::default(),
+            database: b"d",
+            table: b"t",
+            column_types: &[3, 15, 10],
+            column_metadata: &[40, 0],
+            null_bitmap: Bitmap(&[7]),
+            optional_metadata: OptionalMetadata(&metadata),
+        };
+        TableSchema::new(&map, ServerFamily::Mysql).unwrap()
+    }
+
+    /// The plan by rules of columns, where statements tell these keys, and the map tells `further`.
+    fn plan(columns: &str, keys: &[&[usize]], further: &[u8]) -> Result<TablePlan, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("exits.toml");
+        fs::write(&path, format!("[[table]]\nname = \"d.t\"\n[table.columns]\n{columns}")).unwrap();
+        let policy = ExitPolicy::read(&path).unwrap();
+        let table = CompletedTable {
+            schema: Arc::new(schema(further)),
+            key: Vec::new(),
+            keys: keys.iter().map(|key| key.to_vec()).collect(),
+            problem: None,
+            is_told: true,
+        };
+        match TablePlan::of(&policy, &[0], &table) {
+            Ok(plan) => Ok(plan),
+            Err(NoPlan::Refused(why)) => Err(why.replace(&format!("{}/", folder.path().display()), "")),
+            Err(NoPlan::Nameless) => panic!("nameless"),
+        }
+    }
+
+    #[test]
+    fn a_column_that_the_table_lacks_is_refused_before_anything_leaves() {
+        assert_eq!(
+            plan("emial = \"null\"", &[], b"").unwrap_err(),
+            "exits.toml line 4: d.t has no column emial, expected one of its columns, or optional = true"
+        );
+        assert!(plan("emial = { mask = \"null\", optional = true }", &[], b"").is_ok());
+        assert!(plan("EMAIL = \"null\"", &[], b"").is_ok());
+    }
+
+    #[test]
+    fn a_mask_that_makes_equal_values_of_a_unique_key_is_refused_or_said() {
+        let fixed = "email = { mask = \"fixed\", value = \"x\" }";
+        let refused = "exits.toml line 4: d.t: (email) is a unique key, of which the mask makes equal values, expected hash or leave-out";
+        assert_eq!(plan(fixed, &[&[0], &[1]], b"").unwrap_err(), refused);
+        assert_eq!(plan("email = { mask = \"partial\", last = 2 }", &[&[1]], b"").unwrap_err(), refused);
+        // The map's own primary key.
+        assert_eq!(plan(fixed, &[], b"\x08\x01\x01").unwrap_err(), refused);
+        assert!(plan("born = \"year\"", &[&[2]], b"").is_err());
+        assert!(plan("email = \"null\"", &[&[1]], b"").is_ok());
+        let weak = plan(fixed, &[&[0, 1]], b"\x08\x02\x00\x01").unwrap();
+        assert_eq!(weak.weak_keys, ["d.t (id, email)"]);
+        assert!(plan(fixed, &[&[0]], b"").unwrap().weak_keys.is_empty());
+    }
 }
