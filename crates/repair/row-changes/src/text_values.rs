@@ -1,7 +1,7 @@
 //! Values as a row has them, from the texts in which servers write them; `None`: the column can't have the value as it is written,
 //! it would be rounded, cut or read as something else.
 
-use binlogz_binlog::row::DecimalFormat;
+use binlogz_binlog::row::{Date, DateTime, DecimalFormat, Fraction, Time, Timestamp};
 
 /// The first bytes of a number, which has no more than these.
 pub(crate) fn number_of(number: u64, size: usize) -> Option<Vec<u8>> {
@@ -44,39 +44,8 @@ pub(crate) fn decimal(text: &str, format: DecimalFormat) -> Option<Vec<u8>> {
     if !is_digits(whole) || !is_digits(fraction) || is_negative && is_zero(digits) {
         return None;
     }
-    let whole = whole.trim_start_matches('0');
-    let fraction = fraction.trim_end_matches('0');
-    let (scale, places) = (usize::from(format.scale()), usize::from(format.precision() - format.scale()));
-    if whole.len() > places || fraction.len() > scale {
-        return None;
-    }
-    let whole = format!("{whole:0>places$}");
-    let fraction = format!("{fraction:0<scale$}");
-    let mut bytes = Vec::new();
-    let (first, groups) = whole.split_at_checked(places % DECIMAL_GROUP)?;
-    let groups = [first].into_iter().chain(chunks(groups)).chain(chunks(&fraction));
-    for group in groups.filter(|group| !group.is_empty()) {
-        let size = *DECIMAL_GROUP_SIZE.get(group.len())?;
-        bytes.extend(big_endian(group.parse().ok()?, size));
-    }
-    if is_negative {
-        bytes.iter_mut().for_each(|byte| *byte = !*byte);
-    }
-    *bytes.first_mut()? ^= 0x80;
-    Some(bytes)
-}
-
-const DECIMAL_GROUP: usize = 9;
-/// Bytes of a group by its digits.
-const DECIMAL_GROUP_SIZE: [usize; DECIMAL_GROUP + 1] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
-
-/// Digits in groups; the last has the rest.
-fn chunks(digits: &str) -> impl Iterator<Item = &str> {
-    let count = digits.len().div_ceil(DECIMAL_GROUP);
-    (0..count).filter_map(move |number| {
-        let start = number * DECIMAL_GROUP;
-        digits.get(start..digits.len().min(start + DECIMAL_GROUP))
-    })
+    let digits = format.digits(whole, fraction.trim_end_matches('0'))?;
+    Some(format.encode(is_negative, &digits))
 }
 
 pub(crate) fn year(text: &str) -> Option<Vec<u8>> {
@@ -93,24 +62,23 @@ fn two_digits(text: &str, max: u32) -> Option<u32> {
     text.parse().ok().filter(|number| text.len() == 2 && is_digits(text) && *number <= max)
 }
 
-/// Year, month and day of `YYYY-MM-DD`.
-fn date_parts(text: &str) -> Option<(u32, u32, u32)> {
+/// `YYYY-MM-DD`.
+fn parsed_date(text: &str) -> Option<Date> {
     let mut parts = text.split('-');
     let year = parts.next()?;
     let month = parts.next()?;
     let day = parts.next()?;
     let year_is_whole = year.len() == 4 && is_digits(year) && parts.next().is_none();
     let year = year.parse().ok().filter(|_| year_is_whole)?;
-    Some((year, two_digits(month, 12)?, two_digits(day, 31)?))
+    Some(Date::new(year, two_digits(month, 12)? as u8, two_digits(day, 31)? as u8))
 }
 
 pub(crate) fn date(text: &str) -> Option<Vec<u8>> {
-    let (year, month, day) = date_parts(text)?;
-    number_of(u64::from(year << 9 | month << 5 | day), 3)
+    parsed_date(text).map(Date::encode)
 }
 
-/// Hours, minutes and seconds packed, and microseconds, of `hh:mm:ss[.fraction]`.
-fn clock_parts(text: &str, hours_max: u32, fraction_digits: u8) -> Option<(u64, u64)> {
+/// Seconds and the rest of one, of `hh:mm:ss[.fraction]`.
+fn clock_parts(text: &str, hours_max: u32, fraction_digits: u8) -> Option<(u32, Fraction)> {
     let (clock, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let mut parts = clock.split(':');
     let hours = parts.next()?;
@@ -118,27 +86,11 @@ fn clock_parts(text: &str, hours_max: u32, fraction_digits: u8) -> Option<(u64, 
     let seconds = parts.next()?;
     let hours_are_whole = is_digits(hours) && (2..=3).contains(&hours.len()) && parts.next().is_none();
     let hours: u32 = hours.parse().ok().filter(|hours| hours_are_whole && *hours <= hours_max)?;
-    let packed = hours << 12 | two_digits(minutes, 59)? << 6 | two_digits(seconds, 59)?;
+    let seconds = hours * 3600 + two_digits(minutes, 59)? * 60 + two_digits(seconds, 59)?;
     let kept = fraction.trim_end_matches('0');
-    let microseconds: u64 = format!("{kept:0<6}").parse().ok()?;
+    let microseconds = format!("{kept:0<6}").parse().ok()?;
     let fits = is_digits(fraction) && kept.len() <= usize::from(fraction_digits);
-    fits.then_some((packed.into(), microseconds))
-}
-
-/// Bytes of a fraction of a second.
-pub(crate) fn fraction_size(digits: u8) -> usize {
-    usize::from(digits).div_ceil(2)
-}
-
-/// A fraction as its bytes have it: an even number of digits.
-pub(crate) fn fraction(microseconds: u64, digits: u8) -> u64 {
-    let left_out = 6 - 2 * fraction_size(digits) as u32;
-    microseconds / 10_u64.pow(left_out)
-}
-
-/// The lowest bytes of a number, the highest of these first.
-pub(crate) fn big_endian(number: u64, size: usize) -> Vec<u8> {
-    (0..size).rev().map(|place| (number >> (8 * place)) as u8).collect()
+    fits.then(|| (seconds, Fraction::of(microseconds, fraction_digits)))
 }
 
 pub(crate) fn time(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
@@ -146,19 +98,21 @@ pub(crate) fn time(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
         Some(clock) => (true, clock),
         None => (false, text),
     };
-    let (packed, microseconds) = clock_parts(clock, 838, fraction_digits)?;
-    let size = fraction_size(fraction_digits);
-    let magnitude = (packed << (8 * size) | fraction(microseconds, fraction_digits)).cast_signed();
-    let signed = if is_negative { -magnitude } else { magnitude };
-    Some(big_endian((signed + (0x80_0000 << (8 * size))).cast_unsigned(), 3 + size))
+    let (seconds, fraction) = clock_parts(clock, 838, fraction_digits)?;
+    Some(Time::of_seconds(is_negative, seconds, fraction).encode())
 }
 
 pub(crate) fn datetime(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
     let (day, clock) = text.split_once(' ').unwrap_or((text, "00:00:00"));
-    let (year, month, day) = date_parts(day)?;
-    let (clock, microseconds) = clock_parts(clock, 23, fraction_digits)?;
-    let packed = u64::from((year * 13 + month) << 5 | day) << 17 | clock;
-    let mut bytes = big_endian(packed + 0x80_0000_0000, 5);
-    bytes.extend(big_endian(fraction(microseconds, fraction_digits), fraction_size(fraction_digits)));
-    Some(bytes)
+    let date = parsed_date(day)?;
+    let (seconds, fraction) = clock_parts(clock, 23, fraction_digits)?;
+    Some(DateTime::new(date, seconds, fraction).encode())
+}
+
+/// Of seconds since 1970, with a fraction or without.
+pub(crate) fn timestamp(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
+    let (seconds, part) = text.split_once('.').unwrap_or((text, "0"));
+    let microseconds = format!("{part:0<6}").parse().ok().filter(|_| is_digits(part) && part.len() <= 6)?;
+    let fraction = Fraction::of(microseconds, fraction_digits);
+    Some(Timestamp::new(seconds.parse().ok().filter(|_| is_digits(seconds))?, fraction).encode())
 }

@@ -13,6 +13,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::row::temporal::big_endian;
 use crate::row::text::ShortText;
 
 const WHAT: &str = "decimal";
@@ -61,6 +62,37 @@ impl DecimalFormat {
     /// Bytes of a value, at most 36.
     pub fn size(self) -> u8 {
         self.groups().map(group_size).sum()
+    }
+
+    /// The digits of a number as a value has them, those before the point and after it; `None`: it has more, or other characters.
+    pub fn digits(self, whole: &str, fraction: &str) -> Option<Vec<u8>> {
+        let [before, after] = [self.precision - self.scale, self.scale].map(usize::from);
+        let whole = whole.trim_start_matches('0');
+        if whole.len() > before || fraction.len() > after {
+            return None;
+        }
+        // A width of 0 pads nothing.
+        let text = format!("{whole:0>before$}{fraction:0<after$}");
+        text.bytes().map(|byte| byte.is_ascii_digit().then(|| byte - b'0')).collect()
+    }
+
+    /// The bytes of a value with these digits, of which there are [`DecimalFormat::precision`].
+    pub fn encode(self, is_negative: bool, digits: &[u8]) -> Vec<u8> {
+        let mut rest = digits;
+        let mut bytes = Vec::with_capacity(usize::from(self.size()));
+        for count in self.groups() {
+            let (group, after) = rest.split_at_checked(usize::from(count)).unwrap_or((rest, &[]));
+            rest = after;
+            let value = group.iter().fold(0, |value, digit| value * 10 + u64::from(*digit));
+            bytes.extend(big_endian(value, usize::from(group_size(count))));
+        }
+        if let Some(first) = bytes.first_mut() {
+            *first |= 0x80;
+        }
+        if is_negative {
+            bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        bytes
     }
 
     /// The digits of each group, in the order of their bytes. Empty groups are left out.
@@ -269,6 +301,34 @@ mod tests {
 
     fn text(precision: u8, scale: u8, bytes: &[u8]) -> String {
         Decimal::new(bytes, DecimalFormat::new(precision, scale).unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn values_are_written_as_they_are_read() {
+        for (precision, scale, whole, fraction) in [
+            (1, 0, "7", ""),
+            (1, 1, "", "7"),
+            (4, 2, "12", "34"),
+            (10, 0, "1234567890", ""),
+            (18, 9, "123456789", "987654321"),
+            (65, 30, "12345678901234567890123456789012345", "123456789012345678901234567890"),
+            (31, 1, "123456789012345678901234567890", "5"),
+        ] {
+            let format = DecimalFormat::new(precision, scale).unwrap();
+            let digits = format.digits(whole, fraction).unwrap();
+            for (is_negative, sign) in [(false, ""), (true, "-")] {
+                let shown = text(precision, scale, &format.encode(is_negative, &digits));
+                let point = if scale > 0 { "." } else { "" };
+                let whole = if whole.is_empty() { "0" } else { whole };
+                assert_eq!(shown, format!("{sign}{whole}{point}{fraction}"));
+            }
+        }
+        let format = DecimalFormat::new(4, 2).unwrap();
+        assert_eq!(format.digits("0012", "3"), Some(vec![1, 2, 3, 0]));
+        assert_eq!(
+            (format.digits("123", ""), format.digits("1", "234"), format.digits("x", "")),
+            (None, None, None)
+        );
     }
 
     #[test]

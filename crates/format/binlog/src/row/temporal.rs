@@ -86,8 +86,14 @@ impl Date {
         Date { packed: u32::from_le_bytes([low, middle, high, 0]) }
     }
 
-    fn new(year: u16, month: u8, day: u8) -> Self {
+    /// A date of these parts, which need not be one of the calendar.
+    pub fn new(year: u16, month: u8, day: u8) -> Self {
         Date { packed: u32::from(year) << 9 | u32::from(month & 15) << 5 | u32::from(day & 31) }
+    }
+
+    /// The three bytes of a row.
+    pub fn encode(self) -> Vec<u8> {
+        self.packed.to_le_bytes().into_iter().take(3).collect()
     }
 
     /// 0 to 9999 in valid values; rows hold up to 32767.
@@ -184,6 +190,28 @@ impl Time {
         Ok(Time::new(packed < 0, (magnitude >> 24) as u32, fraction))
     }
 
+    /// A length of time, of at most 1023 hours.
+    pub fn of_seconds(is_negative: bool, seconds: u32, fraction: Fraction) -> Self {
+        Time::new(is_negative, packed_clock(seconds), fraction)
+    }
+
+    /// The bytes of a TIME(n).
+    pub fn encode(self) -> Vec<u8> {
+        let size = fraction_size(self.fraction.digits());
+        let zero = 0x80_0000_u64 << (8 * size);
+        let packed = u64::from(self.packed & !Self::NEGATIVE);
+        let magnitude = packed << (8 * size) | self.fraction.stored();
+        big_endian(if self.is_negative() { zero - magnitude } else { zero + magnitude }, 3 + size)
+    }
+
+    /// The three bytes that TIME had before 5.6.4.
+    pub fn encode_old(self) -> Vec<u8> {
+        let value =
+            i32::from(self.hours()) * 10_000 + i32::from(self.minutes()) * 100 + i32::from(self.seconds());
+        let signed = if self.is_negative() { -value } else { value };
+        signed.to_le_bytes().into_iter().take(3).collect()
+    }
+
     #[inline]
     fn new(negative: bool, packed: u32, fraction: Fraction) -> Self {
         let sign = if negative { Self::NEGATIVE } else { 0 };
@@ -272,6 +300,28 @@ impl DateTime {
         Ok(DateTime { packed: magnitude >> 24, fraction })
     }
 
+    /// A date, and seconds since midnight.
+    pub fn new(date: Date, seconds: u32, fraction: Fraction) -> Self {
+        let months = u64::from(date.year()) * 13 + u64::from(date.month());
+        let packed = months << 22 | u64::from(date.day()) << 17 | u64::from(packed_clock(seconds));
+        DateTime { packed, fraction }
+    }
+
+    /// The bytes of a DATETIME(n).
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = big_endian(self.packed + 0x80_0000_0000, 5);
+        bytes.extend(self.fraction.encode());
+        bytes
+    }
+
+    /// The eight bytes that DATETIME had before 5.6.4.
+    pub fn encode_old(self) -> Vec<u8> {
+        let date = self.date();
+        let parts = [date.month(), date.day(), self.hours(), self.minutes(), self.seconds()];
+        let value = parts.iter().fold(u64::from(date.year()), |value, part| value * 100 + u64::from(*part));
+        value.to_le_bytes().to_vec()
+    }
+
     /// The date.
     #[inline]
     pub fn date(self) -> Date {
@@ -329,6 +379,23 @@ impl Timestamp {
         Ok(Timestamp { seconds: cursor.u32("timestamp")?, fraction: Fraction::NONE })
     }
 
+    /// A moment, by seconds since 1970.
+    pub fn new(seconds: u32, fraction: Fraction) -> Self {
+        Timestamp { seconds, fraction }
+    }
+
+    /// The bytes of a TIMESTAMP(n).
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = big_endian(self.seconds.into(), 4);
+        bytes.extend(self.fraction.encode());
+        bytes
+    }
+
+    /// The four bytes that TIMESTAMP had before 5.6.4.
+    pub fn encode_old(self) -> Vec<u8> {
+        self.seconds.to_le_bytes().to_vec()
+    }
+
     /// Seconds since 1970; 0 is the zero date.
     #[inline]
     pub fn seconds(self) -> u32 {
@@ -351,7 +418,24 @@ impl Timestamp {
 }
 
 impl Fraction {
-    const NONE: Self = Fraction { packed: 0 };
+    /// Of a column that keeps none.
+    pub const NONE: Self = Fraction { packed: 0 };
+
+    /// A fraction of which a column keeps this many digits: more are in no byte.
+    pub fn of(microseconds: u32, digits: u8) -> Self {
+        let digits = digits.min(FRACTION_DIGITS_MAX);
+        Fraction { packed: u32::from(digits) << 24 | microseconds.min(999_999) }
+    }
+
+    /// The fraction as its bytes have it: an even number of digits.
+    fn stored(self) -> u64 {
+        let left_out = 6 - 2 * fraction_size(self.digits()) as u32;
+        u64::from(self.microseconds() / 10_u32.pow(left_out))
+    }
+
+    fn encode(self) -> Vec<u8> {
+        big_endian(self.stored(), fraction_size(self.digits()))
+    }
 
     /// A fraction that was stored in `size` bytes.
     #[inline]
@@ -383,6 +467,16 @@ impl Fraction {
     fn push(self, text: &mut TemporalText) {
         text.push_fraction(self.microseconds(), self.digits());
     }
+}
+
+/// Hours, minutes and seconds in their bits.
+fn packed_clock(seconds: u32) -> u32 {
+    (seconds / 3600) << 12 | (seconds / 60 % 60) << 6 | seconds % 60
+}
+
+/// The lowest bytes of a number, the highest of these first.
+pub fn big_endian(value: u64, size: usize) -> Vec<u8> {
+    (0..size).rev().map(|place| (value >> (8 * place)) as u8).collect()
 }
 
 /// Bytes of a fraction of `digits` digits.
@@ -487,6 +581,44 @@ mod tests {
         assert_eq!(text, "2147483647");
         let text = read(&[0x5e, 0x0d, 0x5e, 0x05, 0, 0, 1], |cursor| Timestamp::decode(cursor, 6)).unwrap();
         assert_eq!(text, "1577934341.000001");
+    }
+
+    #[test]
+    fn values_are_written_as_they_are_read() {
+        for (digits, bytes) in [
+            (0, &[0x80, 0, 0][..]),
+            (0, &[0x7f, 0xff, 0xff]),
+            (0, &[0x4b, 0x91, 0x05]),
+            (3, &[0x7f, 0x37, 0x47, 0xe1, 0x2e]),
+            (1, &[0x7f, 0xff, 0xff, 0xce]),
+            (6, &[0xb4, 0x6e, 0xfa, 0x0f, 0x42, 0x3f]),
+        ] {
+            let time = Time::decode(&mut Cursor::new(bytes, "test"), digits).unwrap();
+            assert_eq!(time.encode(), bytes);
+            let seconds =
+                u32::from(time.hours()) * 3600 + u32::from(time.minutes()) * 60 + u32::from(time.seconds());
+            let fraction = Fraction::of(time.fraction().microseconds(), digits);
+            assert_eq!(Time::of_seconds(time.is_negative(), seconds, fraction).encode(), bytes);
+        }
+        for (digits, bytes) in [
+            (0, &[0xfe, 0xf3, 0xff, 0x7e, 0xfb][..]),
+            (2, &[0x80, 0, 0, 0, 0, 99]),
+            (6, &[0x99, 0xa5, 0xba, 0xd1, 0x9d, 1, 2, 3]),
+        ] {
+            let datetime = DateTime::decode(&mut Cursor::new(bytes, "test"), digits).unwrap();
+            assert_eq!(datetime.encode(), bytes);
+            let clock = [datetime.hours(), datetime.minutes(), datetime.seconds()].map(u32::from);
+            let seconds = clock.into_iter().fold(0, |seconds, part| seconds * 60 + part);
+            let fraction = Fraction::of(datetime.fraction().microseconds(), digits);
+            assert_eq!(DateTime::new(datetime.date(), seconds, fraction).encode(), bytes);
+        }
+        let bytes = [0x5e, 0x0d, 0x5e, 0x05, 0, 0, 1];
+        assert_eq!(Timestamp::decode(&mut Cursor::new(&bytes, "test"), 6).unwrap().encode(), bytes);
+        assert_eq!(Date::new(2020, 2, 29).encode(), [0x5d, 0xc8, 0x0f]);
+        let old = (-8_385_959i32).to_le_bytes();
+        assert_eq!(Time::decode_old(&mut Cursor::new(&old[..3], "test")).unwrap().encode_old(), old[..3]);
+        let old = 20_200_102_030_405u64.to_le_bytes();
+        assert_eq!(DateTime::decode_old(&mut Cursor::new(&old, "test")).unwrap().encode_old(), old);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use binlogz_binlog::EventHeader;
 use binlogz_binlog::event::TransactionPayloadHeader;
-use binlogz_binlog::{EventFrame, EventHeader};
 use binlogz_encryption::Keyring;
 use binlogz_flow::{EventSpan, Input, LogStart, Walker, walk};
 use binlogz_inspect::{SurveyedLog, SurveyedThing};
@@ -154,8 +154,7 @@ struct LogBeginning {
 
 impl Walker for LogBeginning {
     fn format_description(&mut self, start: &LogStart) -> ControlFlow<()> {
-        let checksum = start.context.framing.checksum().size();
-        self.time = EventFrame::from_bytes(&start.event, checksum).ok().map(|frame| frame.header().timestamp);
+        self.time = start.frame().ok().map(|frame| frame.header().timestamp);
         ControlFlow::Break(())
     }
 

@@ -21,12 +21,13 @@
 //! - that would be rounded or cut, texts that are not the same bytes in the column's character set as in UTF-8.
 
 use binlogz_binlog::charset::Charset;
+use binlogz_binlog::row::temporal::big_endian;
 use binlogz_binlog::row::{CellContent, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_schema::{ColumnDefault, ColumnFacts, DefinedTable};
 
 use crate::sql::literal::same_text;
 use crate::text_values::{
-    big_endian, date, datetime, decimal, fraction_size, integer, is_digits, is_zero, number_of, time, year,
+    date, datetime, decimal, integer, is_digits, is_zero, number_of, time, timestamp, year,
 };
 
 /// The value of a column that an image lacks: of an INSERT the default.
@@ -90,7 +91,7 @@ fn implicit(column: &ColumnSchema) -> Option<Vec<u8>> {
         Kind::Date => date("0000-00-00"),
         Kind::Time { fraction_digits } => time("00:00:00", fraction_digits),
         Kind::DateTime { fraction_digits } => datetime("0000-00-00", fraction_digits),
-        Kind::Timestamp { fraction_digits } => Some(vec![0; 4 + fraction_size(fraction_digits)]),
+        Kind::Timestamp { fraction_digits } => timestamp("0", fraction_digits),
         Kind::Enum { size } => number_of(1, size.into()),
         Kind::Set { size } => number_of(0, size.into()),
         Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. } => Some(Vec::new()),
@@ -134,7 +135,7 @@ pub(super) fn of_text(
         Kind::DateTime { fraction_digits } => datetime(text, fraction_digits),
         Kind::Timestamp { fraction_digits } => {
             let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'-' | b' ' | b':' | b'.'));
-            (is_zero && text.starts_with("0000-00-00")).then(|| vec![0; 4 + fraction_size(fraction_digits)])
+            timestamp("0", fraction_digits).filter(|_| is_zero && text.starts_with("0000-00-00"))
         }
         Kind::Enum { .. } | Kind::Set { .. } if is_number => None,
         Kind::Enum { size } => {

@@ -14,7 +14,7 @@ use binlogz_binlog::row::{ColumnKind, ColumnSchema};
 use binlogz_schema::ColumnFacts;
 
 use super::defaults::{DefaultCell, is_binary, of_bits, of_text};
-use crate::text_values::{big_endian, fraction, fraction_size, is_digits, number_of};
+use crate::text_values::{number_of, timestamp};
 
 /// The expression that asks for a column, whose quoted name is given. `None`: it isn't asked for.
 pub(super) fn live_expression(column: &ColumnSchema, facts: &ColumnFacts, name: &str) -> Option<String> {
@@ -78,16 +78,6 @@ fn unhex(digits: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
     let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     pairs.iter().map(byte).collect::<Option<Vec<u8>>>().filter(|_| rest.is_empty())
-}
-
-/// Encodes a TIMESTAMP as a row event has it, from the text of its seconds since 1970 (UTC), with a fraction or without.
-fn timestamp(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
-    let (seconds, part) = text.split_once('.').unwrap_or((text, "0"));
-    let microseconds: u64 =
-        format!("{part:0<6}").parse().ok().filter(|_| is_digits(part) && part.len() <= 6)?;
-    let mut bytes = big_endian(seconds.parse::<u32>().ok()?.into(), 4);
-    bytes.extend(big_endian(fraction(microseconds, fraction_digits), fraction_size(fraction_digits)));
-    Some(bytes)
 }
 
 #[cfg(test)]

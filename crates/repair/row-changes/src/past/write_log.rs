@@ -19,6 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsFlags;
 use binlogz_binlog::row::json::JsonDocument;
+use binlogz_binlog::row::temporal::big_endian;
 use binlogz_binlog::row::{CellContent, ColumnKind, TableSchema};
 use binlogz_schema::SchemaFile;
 
@@ -29,9 +30,7 @@ use super::session::{PastAnswerRow, PastSession};
 use super::write::quoted;
 use crate::log::writer::LogWriter;
 use crate::record::{LoggedImages, schema_of_kept};
-use crate::text_values::{
-    big_endian, date, datetime, decimal, fraction, fraction_size, integer, number_of, time, year,
-};
+use crate::text_values::{date, datetime, decimal, integer, number_of, time, timestamp, year};
 
 /// Bytes of rows in a transaction, unless a row has more.
 const TRANSACTION_SIZE_MAX: usize = 8 << 20;
@@ -350,16 +349,6 @@ fn float(text: &str) -> Option<Vec<u8>> {
     let double: f64 = text.parse().ok()?;
     let float = double as f32;
     (f64::from(float) == double).then(|| float.to_le_bytes().to_vec())
-}
-
-/// A TIMESTAMP from its seconds since 1970, with a fraction.
-fn timestamp(text: &str, fraction_digits: u8) -> Option<Vec<u8>> {
-    let (seconds, digits) = text.split_once('.').unwrap_or((text, "0"));
-    let seconds: u32 = seconds.parse().ok()?;
-    let microseconds: u64 = format!("{digits:0<6}").parse().ok().filter(|_| digits.len() <= 6)?;
-    let mut bytes = big_endian(seconds.into(), 4);
-    bytes.extend(big_endian(fraction(microseconds, fraction_digits), fraction_size(fraction_digits)));
-    Some(bytes)
 }
 
 /// Writes rows of a table.

@@ -24,8 +24,8 @@ use binlogz_binlog::event::{
 use binlogz_binlog::row::{RowDecoder, TableSchema, TableSchemas, count_rows};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{
-    Boundary, ChecksumAlgorithm, Error as BinlogError, EventClass, EventHeader, EventType, Framing,
-    HeaderFlags, TransactionBoundaryParser,
+    Boundary, ChecksumAlgorithm, Error as BinlogError, EventClass, EventHeader, EventType, HeaderFlags,
+    TransactionBoundaryParser,
 };
 use binlogz_flow::{EventSpan, LogStart, Walker};
 use binlogz_payload::rewritten::format_description::withdraw_payloads;
@@ -671,9 +671,8 @@ impl Walker for LogMasker<'_> {
 impl LogMasker<'_> {
     /// A log begins, or goes on with another format description.
     fn start(&mut self, start: &LogStart) -> Result<(), NotWritten> {
-        self.lengths = PostHeaderLengths::from(&start.description);
-        let cut = BinlogError::Truncated { needed: start.event.len() as u64, left: 0 };
-        let frame = Framing::new().next_frame(&start.event)?.ok_or(cut)?.verify()?;
+        self.lengths = start.context.post_header_lengths;
+        let frame = start.frame()?;
         let event = withdraw_payloads(&frame, &start.description)
             .map_err(|error| ExitError::Log(binlogz_flow::Error::from(error)))?;
         let event = event.unwrap_or_else(|| start.event.clone());

@@ -2,10 +2,10 @@
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::json::JsonDocument;
+use binlogz_binlog::row::temporal::big_endian;
 use binlogz_binlog::row::{ColumnKind, ColumnSchema};
 
 use super::calendar::CalendarDate;
-use super::number::{big_endian, decimal_digits, put_decimal};
 use super::temporal::{Duration, Moment, put, put_time};
 use super::text::{in_charset, is_binary, letters_max, size_max};
 
@@ -17,18 +17,19 @@ use super::text::{in_charset, is_binary, letters_max, size_max};
 pub(super) fn bytes(column: &ColumnSchema, text: &str) -> Result<Vec<u8>, String> {
     let wrong = |expected: &str| format!("the value is {text:?}, expected {expected}");
     match column.kind {
-        ColumnKind::TinyInt { .. } => integer(column, text, 1),
-        ColumnKind::SmallInt { .. } => integer(column, text, 2),
-        ColumnKind::MediumInt { .. } => integer(column, text, 3),
-        ColumnKind::Int { .. } => integer(column, text, 4),
-        ColumnKind::BigInt { .. } => integer(column, text, 8),
+        ColumnKind::TinyInt { .. }
+        | ColumnKind::SmallInt { .. }
+        | ColumnKind::MediumInt { .. }
+        | ColumnKind::Int { .. }
+        | ColumnKind::BigInt { .. } => integer(column, text),
         ColumnKind::Decimal(format) => {
             let (is_negative, unsigned) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
             let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-            let digits = decimal_digits(whole, fraction, format)
+            let digits = format
+                .digits(whole, fraction)
                 .ok_or_else(|| wrong(&format!("DECIMAL({},{})", format.precision(), format.scale())))?;
             let is_zero = digits.iter().all(|&digit| digit == 0);
-            Ok(put_decimal(is_negative && !is_zero, &digits, format))
+            Ok(format.encode(is_negative && !is_zero, &digits))
         }
         ColumnKind::Float => number::<f32>(text).map(|number| number.to_le_bytes().to_vec()),
         ColumnKind::Double => number::<f64>(text).map(|number| number.to_le_bytes().to_vec()),
@@ -89,9 +90,9 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.trim().parse().map_err(|_| format!("the value is {text:?}, expected a number"))
 }
 
-fn integer(column: &ColumnSchema, text: &str, size: usize) -> Result<Vec<u8>, String> {
+fn integer(column: &ColumnSchema, text: &str) -> Result<Vec<u8>, String> {
     let value: i128 = number(text)?;
-    let bits = 8 * size as u32;
+    let bits = column.kind.integer_bits();
     let (least, most) = match column.unsigned {
         Some(true) => (0, (1_i128 << bits) - 1),
         Some(false) => (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1),
@@ -101,7 +102,7 @@ fn integer(column: &ColumnSchema, text: &str, size: usize) -> Result<Vec<u8>, St
     if !(least..=most).contains(&value) {
         return Err(format!("the value is {text:?}, expected a number from {least} to {most}"));
     }
-    Ok(value.to_le_bytes().into_iter().take(size).collect())
+    Ok(value.to_le_bytes().into_iter().take(bits as usize / 8).collect())
 }
 
 fn string(column: &ColumnSchema, text: &str) -> Result<Vec<u8>, String> {

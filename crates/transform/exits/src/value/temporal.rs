@@ -4,10 +4,9 @@
 //! A date with a month or a day of zero becomes the zero date.
 
 use binlogz_binlog::Error as BinlogError;
-use binlogz_binlog::row::{ColumnKind, Date, DateTime, Fraction, Time, Value};
+use binlogz_binlog::row::{ColumnKind, Date, DateTime, Fraction, Time, Timestamp, Value};
 
 use super::calendar::CalendarDate;
-use super::number::big_endian;
 use super::permutation::{permute_below, permute_digits};
 use crate::secret::MaskKey;
 
@@ -158,27 +157,14 @@ fn hashed_fraction(key: &MaskKey, fraction: Fraction) -> u32 {
 /// The bytes of a date or a moment in a column of this type.
 pub(super) fn put(moment: Moment, kind: ColumnKind) -> Vec<u8> {
     let CalendarDate { year, month, day } = moment.date.unwrap_or(CalendarDate { year: 0, month: 0, day: 0 });
-    let [year, month, day] = [u64::from(year), u64::from(month), u64::from(day)];
-    let seconds = u64::from(moment.seconds);
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    let date = Date::new(year, month, day);
     match kind {
-        ColumnKind::Date => {
-            let mut bytes = big_endian((year << 9) | (month << 5) | day, 3);
-            bytes.reverse();
-            bytes
-        }
+        ColumnKind::Date => date.encode(),
         ColumnKind::DateTime { fraction_digits } => {
-            let packed =
-                ((year * 13 + month) << 22) | (day << 17) | (hours << 12) | (minutes << 6) | (seconds % 60);
-            let mut bytes = big_endian(0x80_0000_0000 + packed, 5);
-            bytes.extend(put_fraction(moment.microseconds, fraction_digits));
-            bytes
+            let fraction = Fraction::of(moment.microseconds, fraction_digits);
+            DateTime::new(date, moment.seconds, fraction).encode()
         }
-        ColumnKind::OldDateTime => {
-            let date = year * 10_000 + month * 100 + day;
-            let time = hours * 10_000 + minutes * 100 + seconds % 60;
-            (date * 1_000_000 + time).to_le_bytes().to_vec()
-        }
+        ColumnKind::OldDateTime => DateTime::new(date, moment.seconds, Fraction::NONE).encode_old(),
         ColumnKind::Timestamp { .. } | ColumnKind::OldTimestamp => {
             let since_1970 = match moment.date {
                 None => 0,
@@ -214,43 +200,21 @@ pub(super) fn put(moment: Moment, kind: ColumnKind) -> Vec<u8> {
 }
 
 fn put_timestamp(seconds: u64, microseconds: u32, kind: ColumnKind) -> Vec<u8> {
-    let mut bytes = big_endian(seconds, 4);
     match kind {
         ColumnKind::Timestamp { fraction_digits } => {
-            bytes.extend(put_fraction(microseconds, fraction_digits))
+            Timestamp::new(seconds as u32, Fraction::of(microseconds, fraction_digits)).encode()
         }
-        _ => bytes.reverse(),
+        _ => Timestamp::new(seconds as u32, Fraction::NONE).encode_old(),
     }
-    bytes
 }
 
 /// The bytes of a length of time in a column of this type.
 pub(super) fn put_time(time: Duration, kind: ColumnKind) -> Vec<u8> {
-    let (hours, minutes, seconds) = (time.seconds / 3600, time.seconds / 60 % 60, time.seconds % 60);
+    let (is_negative, seconds) = (time.is_negative, time.seconds as u32);
     match kind {
         ColumnKind::Time { fraction_digits } => {
-            let fraction = put_fraction(time.microseconds, fraction_digits);
-            let bits = 8 * fraction.len();
-            let stored = fraction.iter().fold(0_u64, |stored, byte| stored << 8 | u64::from(*byte));
-            let magnitude = (hours << 12 | minutes << 6 | seconds) << bits | stored;
-            let zero = 0x80_0000_u64 << bits;
-            let value = if time.is_negative { zero - magnitude } else { zero + magnitude };
-            big_endian(value, 3 + fraction.len())
+            Time::of_seconds(is_negative, seconds, Fraction::of(time.microseconds, fraction_digits)).encode()
         }
-        _ => {
-            let value = (hours * 10_000 + minutes * 100 + seconds) as i64;
-            let value = if time.is_negative { -value } else { value };
-            value.to_le_bytes().into_iter().take(3).collect()
-        }
+        _ => Time::of_seconds(is_negative, seconds, Fraction::NONE).encode_old(),
     }
-}
-
-fn put_fraction(microseconds: u32, digits: u8) -> Vec<u8> {
-    let (size, unit) = match digits {
-        0 => (0, 1),
-        1 | 2 => (1, 10_000),
-        3 | 4 => (2, 100),
-        _ => (3, 1),
-    };
-    big_endian(u64::from(microseconds / unit), size)
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::event::FormatDescription;
+use binlogz_binlog::{Error, Framing, Result, VerifiedFrame};
 use binlogz_payload::{LogContext, Spool};
 
 use super::input::{PlacesReader, ReadAt};
@@ -53,6 +54,18 @@ pub struct LogStart {
     pub description: FormatDescription,
     /// The context that it sets for the events that follow.
     pub context: LogContext,
+}
+
+impl LogStart {
+    /// The event as a frame.
+    ///
+    /// # Errors
+    ///
+    /// None: it was read before.
+    pub fn frame(&self) -> Result<VerifiedFrame<'_>> {
+        let cut = Error::Truncated { needed: self.event.len() as u64, left: 0 };
+        Framing::new().next_frame(&self.event)?.ok_or(cut)?.verify()
+    }
 }
 
 /// Whole events in memory.

@@ -7,8 +7,8 @@ mod sink;
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
 
+use binlogz_binlog::Error as BinlogError;
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::{Error as BinlogError, Framing, VerifiedFrame};
 use binlogz_payload::rewritten::format_description::{Announcement, announce_payloads, withdraw_payloads};
 use binlogz_payload::{
     CompressOptions, PieceBytes, PieceContext, PositionWriter, RewrittenPiece, Spool, Tally,
@@ -224,29 +224,23 @@ pub(crate) struct NewStart {
 
 /// The format description under which the rewritten log goes on.
 pub(crate) fn start_of(start: LogStart, rewrite: Rewrite, announced: &mut bool) -> Result<NewStart, Error> {
-    let LogStart { magic, event, description, .. } = start;
-    let size_read = event.len() as u64;
+    let size_read = start.event.len() as u64;
     let changed = {
-        let frame = frame_of(&event)?;
+        let frame = start.frame()?;
         match rewrite {
             Rewrite::Compress(_) | Rewrite::Recompress(_) => {
-                let announcement = announce_payloads(&frame, &description)?;
+                let announcement = announce_payloads(&frame, &start.description)?;
                 *announced = announcement != Announcement::Impossible;
                 match announcement {
                     Announcement::Changed(event) => Some(event),
                     Announcement::Unchanged | Announcement::Impossible => None,
                 }
             }
-            Rewrite::Expand => withdraw_payloads(&frame, &description)?,
+            Rewrite::Expand => withdraw_payloads(&frame, &start.description)?,
             Rewrite::ExpandReproducible(_) => None,
         }
     };
-    Ok(NewStart { magic, size_read, event: changed.unwrap_or(event) })
-}
-
-fn frame_of(event: &[u8]) -> Result<VerifiedFrame<'_>, Error> {
-    let cut = binlogz_binlog::Error::Truncated { needed: event.len() as u64, left: 0 };
-    Ok(Framing::new().next_frame(event)?.ok_or(cut)?.verify()?)
+    Ok(NewStart { magic: start.magic, size_read, event: changed.unwrap_or(start.event) })
 }
 
 /// A worker's state, kept from piece to piece.
