@@ -6,6 +6,7 @@
 
 pub mod companions;
 mod exit;
+pub mod exits;
 pub mod failure;
 pub mod format;
 pub mod help;

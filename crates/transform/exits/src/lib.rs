@@ -7,8 +7,9 @@
 //!                └─ table: a plan for each table map → value: bytes of a column, masked ──────────┴→ log::transaction → masked log
 //! ```
 //!
-//! [`MaskedLogs`] is the one gate: whatever reads a log through it, a printer or a compressor, can't see what may not leave. Events that
-//! can't be masked for certain are left out and counted in [`ExitCounts`], so nothing unmasked passes by being unknown.
+//! [`MaskedLogs`] is the one gate: whatever reads a log through it, a printer or a compressor, can't see what may not leave. It stands where
+//! logs are opened (`Logs` of queries, `RecoverLog` of row changes, the inputs of `dump` and `compress`), so that no pass can get around it. Events
+//! that can't be masked for certain are left out and counted in [`ExitCounts`], so nothing unmasked passes by being unknown.
 
 mod counts;
 mod error;

@@ -228,7 +228,8 @@ fn tables_and_columns_that_are_nowhere_are_told() {
         let (_, counts) = masked(log.clone(), &rules);
         assert_eq!(counts.unmet_tables, ["no.where (line 5)"], "{name}");
         let rule = format!("[[table]]\nname = \"{name}\"\ncolumns.nowhere");
-        let (leaves, counts) = masked(log.clone(), &format!("{rule} = {{ mask = \"null\", optional = true }}"));
+        let (leaves, counts) =
+            masked(log.clone(), &format!("{rule} = {{ mask = \"null\", optional = true }}"));
         tables += usize::from(counts.unmet_tables.is_empty());
         if let Err(why) = leaves {
             // It is renamed.
@@ -246,6 +247,34 @@ fn tables_and_columns_that_are_nowhere_are_told() {
         }
     }
     assert!(tables > 0 && columns > 0, "{tables} {columns}");
+}
+
+/// What a column is called may follow from the logs before: they are masked in their order, or not at all.
+#[test]
+fn logs_are_masked_after_those_before_them() {
+    let log = fs::read(&logs()[0]).unwrap();
+    let exits = MaskedLogs::new(policy(""), TablesOfLogs::forward(None));
+    let open = |number: usize| exits.log_at(number, "log", Input::Places(Arc::new(log.clone())));
+    let read = |input: Input| {
+        let Input::Stream(mut stream) = input else { panic!("a stream") };
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    assert!(open(1).unwrap_err().to_string().contains("logs before it"));
+    let whole = read(open(0).unwrap());
+    assert_eq!(read(open(1).unwrap()), whole);
+    // Another reading begins within this one.
+    let nested = open(0).unwrap();
+    assert_eq!(read(open(2).unwrap()), whole);
+    assert_eq!(read(nested), whole);
+    assert_eq!(read(open(1).unwrap()), whole);
+    assert_eq!(exits.counts().transactions, 3 * check("log", &whole));
+    let exits = MaskedLogs::new(policy(""), TablesOfLogs::forward(None));
+    let broken = exits.log_at(0, "log", Input::Places(Arc::new(b"no log".to_vec()))).unwrap();
+    let Input::Stream(mut broken) = broken else { panic!("a stream") };
+    assert!(broken.read_to_end(&mut Vec::new()).is_err());
+    assert!(exits.log_at(1, "log", Input::Places(Arc::new(log))).is_err());
 }
 
 /// The rows of a log: table, kind and both images.

@@ -1,25 +1,43 @@
-//! What may leave: the policy of `--exits`, and what is said of what was masked and left out.
+//! `--exits` of the commands: the options, and the tables by which columns are known that are to be masked.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use binlogz_cli_common::exits::policy;
 use binlogz_encryption::Keyring;
-use binlogz_exits::{ExitCounts, ExitPolicy, LeftOut, MaskedLogs};
-use binlogz_figures::{counted, grouped};
-use binlogz_schema::TablesOfLogs;
+use binlogz_exits::{ExitPolicy, MaskedLogs};
+use binlogz_schema::{SchemaFile, TablesOfLogs};
 use clap::Args;
 
 use super::dump::tables::read_ahead;
 use super::row_changes::{is_schema_server, read_schema};
-use crate::Exit;
-use crate::failure::{CommandFailure, Result, complain, say, warn, warn_cut};
+use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
 
-/// The options that say what may leave.
+/// The option that names a policy.
+#[derive(Debug, Args)]
+pub(super) struct ExitsArg {
+    /// Leave out and mask the tables and columns that this policy names
+    #[arg(long, value_name = "FILE.toml", hide_short_help = true)]
+    exits: Option<PathBuf>,
+}
+
+impl ExitsArg {
+    /// Whether one is named.
+    pub(super) fn is_given(&self) -> bool {
+        self.exits.is_some()
+    }
+
+    /// The policy, if one is named.
+    pub(super) fn policy(&self) -> Result<Option<ExitPolicy>> {
+        self.exits.as_deref().map(policy).transpose()
+    }
+}
+
+/// The options that say what may leave a log that is written.
 #[derive(Debug, Args)]
 pub(super) struct ExitsArgs {
-    /// Leave out and mask the tables and columns that this policy names
-    #[arg(long, value_name = "FILE.toml", conflicts_with = "salvage", hide_short_help = true)]
-    exits: Option<PathBuf>,
+    #[command(flatten)]
+    policy: ExitsArg,
     /// Take the names of columns, where the log lacks them, from a file of CREATE TABLE statements
     #[arg(long, value_name = "FILE.sql", requires = "exits", hide_short_help = true)]
     schema: Option<String>,
@@ -33,10 +51,9 @@ impl ExitsArgs {
         keyring: Option<&Keyring>,
         workers: usize,
     ) -> Result<Option<MaskedLogs>> {
-        let Some(path) = &self.exits else { return Ok(None) };
-        let policy = policy(path)?;
-        let tables = match &self.schema {
-            None => TablesOfLogs::forward(None),
+        let Some(policy) = self.policy.policy()? else { return Ok(None) };
+        let schema = match &self.schema {
+            None => None,
             Some(place) if is_schema_server(place) => {
                 return Err(CommandFailure::Line(format!(
                     "--schema is {place}, expected a file of CREATE TABLE statements"
@@ -44,58 +61,24 @@ impl ExitsArgs {
             }
             Some(place) => {
                 let no_server = || Err(CommandFailure::Line("--schema needs a file".to_owned()));
-                let schema = read_schema(place, &no_server)?;
-                match logs.iter().all(|log| matches!(log.size(), Ok(Some(_)))) {
-                    true => read_ahead(schema, logs, keyring, workers)?,
-                    false => TablesOfLogs::forward(Some(schema)),
-                }
+                Some(read_schema(place, &no_server)?)
             }
         };
-        Ok(Some(MaskedLogs::new(policy, tables)))
+        Ok(Some(MaskedLogs::new(policy, tables_for_masks(schema, logs, keyring, workers)?)))
     }
 }
 
-/// Reads a policy.
-pub(super) fn policy(path: &Path) -> Result<ExitPolicy> {
-    ExitPolicy::read(path).map_err(|error| CommandFailure::Line(error.to_string()))
-}
-
-/// Says what was masked and left out.
-pub(super) fn report(counts: &ExitCounts) -> Exit {
-    for (log, cut) in &counts.cuts {
-        warn_cut(log, *cut, "; they are left out");
-    }
-    say(&summary(counts));
-    for (why, count) in &counts.unmasked {
-        let count = if *count == 0 { String::new() } else { format!(": {}", grouped(*count)) };
-        complain(&format!("left out, {why}{count}"));
-    }
-    for key in &counts.weak_keys {
-        warn(&format!("{key}: rows may get the same unique key, since masks make different values of its columns equal"));
-    }
-    if !counts.unmet_tables.is_empty() {
-        say(&format!("no rows of tables that the policy names: {}", counts.unmet_tables.join(", ")));
-    }
-    match counts.unmasked.is_empty() {
-        true => Exit::Done,
-        false => Exit::Negative,
-    }
-}
-
-fn summary(counts: &ExitCounts) -> String {
-    let masked = format!(
-        "{}, {} masked",
-        counted(counts.transactions, "transactions"),
-        counted(counts.masked_rows, "rows")
-    );
-    let rows = (counts.left_out_rows > 0).then(|| counted(counts.left_out_rows, "rows"));
-    let others = counts
-        .left_out
-        .iter()
-        .map(|(what, count): (&LeftOut, &u64)| format!("{} {}", grouped(*count), what.shown()));
-    let left_out: Vec<_> = rows.into_iter().chain(others).collect();
-    match left_out.is_empty() {
-        true => masked,
-        false => format!("{masked}; left out by the policy: {}", left_out.join(", ")),
+/// The tables of logs by a schema, and by the statements of those that are files, which are read ahead.
+pub(super) fn tables_for_masks(
+    schema: Option<SchemaFile>,
+    logs: &[LogPath],
+    keyring: Option<&Keyring>,
+    workers: usize,
+) -> Result<TablesOfLogs> {
+    match schema {
+        Some(schema) if logs.iter().all(|log| matches!(log.size(), Ok(Some(_)))) => {
+            read_ahead(schema, logs, keyring, workers)
+        }
+        schema => Ok(TablesOfLogs::forward(schema)),
     }
 }

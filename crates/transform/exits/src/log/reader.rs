@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use binlogz_flow::{Input, Live, WalkEnd, walk};
@@ -9,7 +10,7 @@ use binlogz_schema::TablesOfLogs;
 use crossbeam_channel::{Receiver, bounded};
 use parking_lot::Mutex;
 
-use super::run::{ExitProgress, ExitRun};
+use super::run::ExitRun;
 use super::sink::{LogSink, MaskedChunk};
 use super::walker::LogMasker;
 use crate::counts::ExitCounts;
@@ -18,36 +19,65 @@ use crate::policy::ExitPolicy;
 /// Chunks that wait to be read.
 const QUEUED_MAX: usize = 4;
 
-/// Logs that leave by one policy, one after the other.
+/// Readings whose state is remembered: one pass over logs may begin another one meanwhile.
+const RUNS_MAX: usize = 16;
+
+/// Logs that leave by one policy, read in their order, as often as a command needs.
 ///
 /// Each is masked by a thread of its own while it is read, with bounded memory: a transaction beyond 8 MiB waits in an encrypted temporary
 /// file until its length is known. Positions are those of the masked log.
-#[derive(Debug, Clone)]
-pub struct MaskedLogs(Arc<ExitRun>);
+#[derive(Debug)]
+pub struct MaskedLogs {
+    /// Of it nothing was read.
+    blank: ExitRun,
+    /// The readings that were begun, the last one at the end.
+    runs: Mutex<Vec<Arc<ExitRun>>>,
+    /// How many logs [`MaskedLogs::log`] gave.
+    given: AtomicUsize,
+}
 
 impl MaskedLogs {
     /// Logs that leave by this policy. `tables` tells columns' names where the log doesn't.
     pub fn new(policy: ExitPolicy, tables: TablesOfLogs) -> Self {
-        let progress = Mutex::new(ExitProgress::default());
-        MaskedLogs(Arc::new(ExitRun { policy, tables: tables.for_masks(), completes: false, progress }))
+        Self::of(ExitRun::new(Arc::new(policy), Arc::new(tables.for_masks()), false))
     }
 
     /// As [`MaskedLogs::new`], for readers that have to know the columns: table maps get the names, members and keys that `tables` tells.
     pub fn completing(policy: ExitPolicy, tables: TablesOfLogs) -> Self {
-        let progress = Mutex::new(ExitProgress::default());
-        MaskedLogs(Arc::new(ExitRun { policy, tables: tables.for_masks(), completes: true, progress }))
+        Self::of(ExitRun::new(Arc::new(policy), Arc::new(tables.for_masks()), true))
     }
 
-    /// The masked form of the next log, which has this name. Reading it fails where the log can't be read, or where the policy doesn't
-    /// say what may leave.
+    fn of(blank: ExitRun) -> Self {
+        MaskedLogs { blank, runs: Mutex::default(), given: AtomicUsize::new(0) }
+    }
+
+    /// Names the policy and its key: the same for the same ones.
+    pub fn policy_digest(&self) -> String {
+        self.blank.policy.digest()
+    }
+
+    /// The masked form of the next log, which has this name, for commands that read each log once.
     ///
     /// # Errors
     ///
-    /// The system has no room for a thread.
+    /// As [`MaskedLogs::log_at`].
     pub fn log(&self, name: &str, input: Input) -> io::Result<Input> {
+        self.log_at(self.given.fetch_add(1, Ordering::Relaxed), name, input)
+    }
+
+    /// The masked form of the log that has this name, and this number among all, counted from 0. With number 0 a new reading begins.
+    /// Reading it fails where the log can't be read, or where the policy doesn't say what may leave.
+    ///
+    /// # Errors
+    ///
+    /// No reading has masked exactly the logs before it to their end: their statements tell which column is which. The system has no
+    /// room for a thread.
+    pub fn log_at(&self, number: usize, name: &str, input: Input) -> io::Result<Input> {
+        let run = self.run_at(number).ok_or_else(|| {
+            io::Error::other("can't be masked, since the logs before it weren't read to their end")
+        })?;
         let is_live = matches!(input, Input::Live(_));
         let (to, from) = bounded(QUEUED_MAX);
-        let run = Arc::clone(&self.0);
         let name = name.to_owned();
         let sink = LogSink::new(to, is_live);
         thread::Builder::new().name("exits".to_owned()).spawn(move || mask(&run, &name, input, sink))?;
@@ -55,11 +85,25 @@ impl MaskedLogs {
         Ok(if is_live { Input::Live(Box::new(reader)) } else { Input::Stream(Box::new(reader)) })
     }
 
-    /// What was masked and left out in the logs that were read to their end.
+    fn run_at(&self, number: usize) -> Option<Arc<ExitRun>> {
+        let mut runs = self.runs.lock();
+        if number == 0 {
+            if runs.len() >= RUNS_MAX {
+                runs.remove(0);
+            }
+            runs.push(Arc::new(self.blank.again()));
+        }
+        // Those that are there have all seen the same.
+        runs.iter().rev().find(|run| run.begins(number)).map(Arc::clone)
+    }
+
+    /// What was masked and left out in the logs that were read to their end, by the reading that came farthest.
     pub fn counts(&self) -> ExitCounts {
-        let progress = self.0.progress.lock();
+        let runs = self.runs.lock();
+        let run = runs.iter().max_by_key(|run| run.progress.lock().ended).map_or(&self.blank, |run| &**run);
+        let progress = run.progress.lock();
         let mut counts = progress.counts.clone();
-        let tables = self.0.policy.exact_tables().filter(|(number, _)| !progress.met_tables.contains(number));
+        let tables = run.policy.exact_tables().filter(|(number, _)| !progress.met_tables.contains(number));
         counts.unmet_tables = tables.map(|(_, shown)| shown).collect();
         counts
     }
@@ -68,15 +112,21 @@ impl MaskedLogs {
 fn mask(run: &ExitRun, name: &str, input: Input, sink: LogSink) {
     run.tables.begin_log(name);
     let mut masker = LogMasker::new(run, name, sink);
+    let mut is_whole = false;
     let failed = match walk(input, &mut masker) {
         Ok(WalkEnd::Cut(cut)) => {
+            is_whole = true;
             run.progress.lock().counts.cuts.push((name.to_owned(), cut));
             None
         }
-        Ok(WalkEnd::Whole | WalkEnd::Stopped) => None,
+        Ok(WalkEnd::Whole) => {
+            is_whole = true;
+            None
+        }
+        Ok(WalkEnd::Stopped) => None,
         Err(error) => Some(error.to_string()),
     };
-    masker.finish(failed);
+    masker.finish(failed, is_whole);
 }
 
 /// Reads the masked log.

@@ -1,6 +1,7 @@
 //! What the logs of one run have in common: the policy, the tables, and what was met so far.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use binlogz_schema::{TablesOfLogs, TablesSoFar};
 use parking_lot::Mutex;
@@ -8,18 +9,40 @@ use parking_lot::Mutex;
 use crate::counts::ExitCounts;
 use crate::policy::ExitPolicy;
 
-/// What the logs of one run have in common.
+/// What the logs of one reading have in common.
 pub(super) struct ExitRun {
-    pub(super) policy: ExitPolicy,
-    pub(super) tables: TablesOfLogs,
+    pub(super) policy: Arc<ExitPolicy>,
+    pub(super) tables: Arc<TablesOfLogs>,
     /// Table maps get the names and keys that are known otherwise.
     pub(super) completes: bool,
     pub(super) progress: Mutex<ExitProgress>,
 }
 
+impl ExitRun {
+    pub(super) fn new(policy: Arc<ExitPolicy>, tables: Arc<TablesOfLogs>, completes: bool) -> Self {
+        ExitRun { policy, tables, completes, progress: Mutex::default() }
+    }
+
+    /// Another reading, of which nothing was met.
+    pub(super) fn again(&self) -> Self {
+        ExitRun::new(Arc::clone(&self.policy), Arc::clone(&self.tables), self.completes)
+    }
+
+    /// Begins the log of this number, counted from 0; `false`: the logs before it weren't all masked to their end.
+    pub(super) fn begins(&self, number: usize) -> bool {
+        let mut progress = self.progress.lock();
+        let is_next = progress.begun == number && progress.ended == number;
+        progress.begun += usize::from(is_next);
+        is_next
+    }
+}
+
 /// What was met so far.
 #[derive(Default)]
 pub(super) struct ExitProgress {
+    /// How many logs were begun, and masked to their end. Statements of a log that wasn't may have changed tables.
+    begun: usize,
+    pub(super) ended: usize,
     pub(super) so_far: TablesSoFar,
     pub(super) counts: ExitCounts,
     /// Rules that name a table exactly of which there are rows.

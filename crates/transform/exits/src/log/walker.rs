@@ -105,8 +105,8 @@ impl<'r> LogMasker<'r> {
         }
     }
 
-    /// Ends the log; `failed`: why it could not be read on.
-    pub(super) fn finish(mut self, failed: Option<String>) {
+    /// Ends the log; `failed`: why it could not be read on; `is_whole`: it was read to its end.
+    pub(super) fn finish(mut self, failed: Option<String>, is_whole: bool) {
         if self.transaction.is_some() && failed.is_none() && self.failed.is_none() {
             self.counts.unmasked("transactions that aren't whole at the end of a log", 1);
         }
@@ -114,6 +114,7 @@ impl<'r> LogMasker<'r> {
         let exact = self.run.policy.exact_tables().map(|(number, _)| number);
         let met: Vec<usize> = exact.filter(|number| !self.unmet.contains(number)).collect();
         let mut progress = self.run.progress.lock();
+        progress.ended += usize::from(is_whole && failed.is_none());
         progress.met_tables.extend(met);
         let all = &mut progress.counts;
         all.transactions += self.counts.transactions;

@@ -83,7 +83,7 @@ pub(super) fn read(path: &Path) -> Result<ExitPolicy, PolicyError> {
         let text = "hash needs a key, expected key_file = \"FILE\" at the head of the policy".to_owned();
         return Err(PolicyError::Line { file, line, text });
     }
-    Ok(ExitPolicy { file, key, leaves_others_out, rules })
+    Ok(ExitPolicy { file, text, key, leaves_others_out, rules })
 }
 
 fn read_text(path: &Path) -> std::io::Result<String> {
@@ -391,7 +391,8 @@ name = "*.items"
         assert!(policy.keeps_partition_columns(&rules));
         let columns = ["email", "id", "phone", "born", "note", "profile"];
         assert_eq!(policy.missing_column(&rules, |name| columns.contains(&name)), None);
-        let missing = policy.missing_column(&rules, |name| name != "born" && columns.contains(&name)).unwrap();
+        let missing =
+            policy.missing_column(&rules, |name| name != "born" && columns.contains(&name)).unwrap();
         assert!(
             missing.ends_with(
                 "exits.toml line 12: shop.customers has no column born, expected one of its columns, or optional = true"
@@ -415,7 +416,10 @@ name = "*.items"
     fn errors_name_line_table_and_column() {
         for (text, error) in [
             ("tables = \"all\"", "exits.toml line 1: tables is \"all\", expected \"keep\" or \"leave-out\""),
-            ("\n[[table]]\nname = \"t\"", "exits.toml line 3: the table is \"t\", expected DATABASE.TABLE, names with dots or spaces in backquotes"),
+            (
+                "\n[[table]]\nname = \"t\"",
+                "exits.toml line 3: the table is \"t\", expected DATABASE.TABLE, names with dots or spaces in backquotes",
+            ),
             (
                 "[[table]]\nname = \"d.t\"\nleave_out = true\ncolumns.a = \"null\"",
                 "exits.toml line 2: d.t is left out, expected no rules of its columns",

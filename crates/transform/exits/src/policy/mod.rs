@@ -6,6 +6,7 @@ mod json_rule;
 use std::path::Path;
 
 pub(crate) use json_rule::{JsonExit, JsonRule};
+use ring::digest::{SHA256, digest};
 
 use crate::error::PolicyError;
 use crate::secret::MaskKey;
@@ -15,6 +16,7 @@ use crate::secret::MaskKey;
 pub struct ExitPolicy {
     /// The file, for messages.
     file: String,
+    text: String,
     pub(crate) key: Option<MaskKey>,
     /// Whether tables that no rule names are left out.
     leaves_others_out: bool,
@@ -107,6 +109,15 @@ impl ExitPolicy {
         file::read(path)
     }
 
+    /// Names the policy and its key.
+    pub(crate) fn digest(&self) -> String {
+        let digest = match &self.key {
+            Some(key) => key.digest(&[b"policy", self.text.as_bytes()]).to_vec(),
+            None => digest(&SHA256, self.text.as_bytes()).as_ref().to_vec(),
+        };
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// What becomes of the table of this name. Names are compared in any case, so that no spelling gets around a rule.
     pub(crate) fn table(&self, database: &[u8], table: &[u8]) -> TableExit {
         let [database, table] = [database, table].map(|name| String::from_utf8_lossy(name).to_lowercase());
@@ -153,9 +164,8 @@ impl ExitPolicy {
     pub(crate) fn missing_column(&self, rules: &[usize], has: impl Fn(&str) -> bool) -> Option<String> {
         let exact = self.rules(rules).filter(|rule| rule.is_exact());
         let mut columns = exact.flat_map(|rule| rule.columns.iter().map(move |column| (rule, column)));
-        let (rule, column) = columns.find(|(_, column)| {
-            !column.is_optional && !column.name.contains('*') && !has(&column.name)
-        })?;
+        let (rule, column) = columns
+            .find(|(_, column)| !column.is_optional && !column.name.contains('*') && !has(&column.name))?;
         Some(format!(
             "{} line {}: {}.{} has no column {}, expected one of its columns, or optional = true",
             self.file, column.line, rule.database, rule.table, column.name

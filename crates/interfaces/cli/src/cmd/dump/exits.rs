@@ -1,5 +1,6 @@
 //! `--exits`: what is printed leaves by a policy.
 
+use binlogz_cli_common::exits::{policy, report};
 use binlogz_encryption::Keyring;
 use binlogz_exits::MaskedLogs;
 use binlogz_flow::Input;
@@ -8,7 +9,6 @@ use binlogz_schema::TablesOfLogs;
 use super::options::DumpSettings;
 use super::tables::tables_of;
 use crate::Exit;
-use crate::cmd::exits::{policy, report};
 use crate::failure::{CommandFailure, Result};
 
 /// The gate of the logs that are dumped, if there is a policy.

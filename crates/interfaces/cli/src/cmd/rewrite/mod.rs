@@ -9,13 +9,14 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use binlogz_cli_common::exits;
 use binlogz_encryption::{EncryptingWriter, Keyring, MasterKey};
 use binlogz_exits::MaskedLogs;
 use binlogz_flow::{Input, LostRange, MovedTransaction, Rewrite, RewriteSummary, Rewriter, survey};
 use clap::Args;
 use positions::PositionsFile;
 
-use super::exits::{self, ExitsArgs};
+use super::exits::ExitsArgs;
 use super::workers;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain, warn, warn_cut};
@@ -42,7 +43,7 @@ pub(super) struct RewriteArgs {
     #[arg(long, short)]
     force: bool,
     /// Keep the undamaged transactions of a damaged log; report what is left out, and exit with 1
-    #[arg(long)]
+    #[arg(long, conflicts_with = "exits")]
     salvage: bool,
     #[command(flatten)]
     exits: ExitsArgs,
@@ -170,7 +171,8 @@ impl Job {
         let input = progress.watch(input);
         let input = match &settings.exits {
             Some(masked) => {
-                masked.log(&log.to_string(), input).map_err(|error| CommandFailure::of(&log, error))?
+                let leaving = masked.log_at(number.0.saturating_sub(1), &log.to_string(), input);
+                leaving.map_err(|error| CommandFailure::of(&log, error))?
             }
             None => input,
         };

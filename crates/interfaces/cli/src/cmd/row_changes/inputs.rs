@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use binlogz_archive::part::BlockRun;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
+use binlogz_exits::MaskedLogs;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_print::met::UnmetRequest;
@@ -208,11 +209,8 @@ fn has_no(name: &str, all: &[(String, u64)]) -> String {
 
 /// Checks that logs which were named continue one another, each the one before it. A server's own do.
 pub(super) fn follow_one_another(logs: &[RecoverLog], keyring: Option<&Keyring>) -> Result<()> {
-    let path = |log: &'_ RecoverLog| match log {
-        RecoverLog::Path(path) => Some(path.clone()),
-        RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => None,
-    };
-    heads::follow_one_another(&logs.iter().filter_map(path).collect::<Vec<_>>(), keyring)
+    let paths: Vec<_> = logs.iter().filter_map(RecoverLog::path).cloned().collect();
+    heads::follow_one_another(&paths, keyring)
 }
 
 /// A log that is read.
@@ -222,9 +220,35 @@ pub(in crate::cmd) enum RecoverLog {
     OfServer(Box<SentLog>),
     /// Net changes of others.
     Temporary(TemporaryLog),
+    /// One of these, as it may leave.
+    Masked(Box<MaskedRecoverLog>),
+}
+
+/// A log that is read as it may leave.
+pub(in crate::cmd) struct MaskedRecoverLog {
+    log: RecoverLog,
+    /// Among all.
+    number: usize,
+    exits: Arc<MaskedLogs>,
 }
 
 impl RecoverLog {
+    /// Logs as they may leave: whatever opens one of them reads its masked form.
+    pub(super) fn masked(logs: Vec<RecoverLog>, exits: &Arc<MaskedLogs>) -> Vec<RecoverLog> {
+        let numbered = logs.into_iter().enumerate();
+        let masked = numbered.map(|(number, log)| MaskedRecoverLog { log, number, exits: Arc::clone(exits) });
+        masked.map(|log| RecoverLog::Masked(Box::new(log))).collect()
+    }
+
+    /// Where it is, unless a server sends it.
+    pub(super) fn path(&self) -> Option<&LogPath> {
+        match self {
+            RecoverLog::Path(path) => Some(path),
+            RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => None,
+            RecoverLog::Masked(masked) => masked.log.path(),
+        }
+    }
+
     /// Whether it is in an archive, of which only needed parts are read.
     pub(super) fn is_archived(&self) -> bool {
         matches!(self, RecoverLog::Path(path) if path.archived_gtids().is_some())
@@ -246,6 +270,7 @@ impl fmt::Display for RecoverLog {
             RecoverLog::Path(path) => path.fmt(f),
             RecoverLog::OfServer(log) => write!(f, "{}: {}", log.connect.server(), log.name),
             RecoverLog::Temporary(log) => f.write_str(log.name()),
+            RecoverLog::Masked(masked) => masked.log.fmt(f),
         }
     }
 }
@@ -265,6 +290,12 @@ impl RecoverLog {
             RecoverLog::Path(path) => path.open_part(keyring, is_wanted),
             RecoverLog::OfServer(log) => log.open(),
             RecoverLog::Temporary(log) => Ok(log.open()),
+            // What a block has is known of the rows as they are, and statements anywhere tell which column is which.
+            RecoverLog::Masked(masked) => {
+                let input = masked.log.open(keyring)?;
+                let leaving = masked.exits.log_at(masked.number, &masked.log.to_string(), input);
+                leaving.map_err(|error| CommandFailure::of(&masked.log, error))
+            }
         }
     }
 
@@ -281,6 +312,7 @@ impl RecoverLog {
         match self {
             RecoverLog::Path(path) => !matches!(path.size(), Ok(Some(_))),
             RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => false,
+            RecoverLog::Masked(masked) => masked.log.is_pipe(),
         }
     }
 
@@ -290,6 +322,7 @@ impl RecoverLog {
             RecoverLog::Path(path) => super::file_name(path),
             RecoverLog::OfServer(log) => log.name.clone(),
             RecoverLog::Temporary(log) => log.name().to_owned(),
+            RecoverLog::Masked(masked) => masked.log.name(),
         }
     }
 
@@ -299,6 +332,7 @@ impl RecoverLog {
             RecoverLog::Path(path) => WorkProgress::of(path, path.size()?, place),
             RecoverLog::OfServer(log) => WorkProgress::of(&log.name, Some(log.size), place),
             RecoverLog::Temporary(log) => WorkProgress::of(&log.name(), None, place),
+            RecoverLog::Masked(masked) => masked.log.progress(place)?,
         })
     }
 
@@ -409,7 +443,7 @@ impl LogPass<'_> {
             })?;
             let archived_gtids = match log {
                 RecoverLog::Path(path) => path.archived_gtids(),
-                RecoverLog::OfServer(_) | RecoverLog::Temporary(_) => None,
+                RecoverLog::OfServer(_) | RecoverLog::Temporary(_) | RecoverLog::Masked(_) => None,
             };
             let progress = log.progress((number + 1, count))?;
             let input = progress.watch(input);

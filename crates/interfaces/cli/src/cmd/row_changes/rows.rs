@@ -4,16 +4,23 @@ mod passes;
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
+use binlogz_cli_common::exits;
+use binlogz_encryption::Keyring;
+use binlogz_exits::MaskedLogs;
 use binlogz_row_changes::{LifeFormat, RowSelection};
+use binlogz_schema::{SchemaFile, TablesOfLogs};
 use clap::{Args, ValueEnum};
 
 use super::choose::{ChooseArgs, table};
-use super::inputs::{InputArgs, PassFindings, follow_one_another};
+use super::inputs::{InputArgs, PassFindings, RecoverLog, follow_one_another};
 use super::neighbours::name_likely_tables;
 use super::schema::SchemaArg;
 use super::{OTHER_STATEMENTS, PROGRAM_NAME};
 use crate::Exit;
+use crate::cmd::exits::{ExitsArg, tables_for_masks};
+use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::keyring::KeyringArg;
 use crate::server_args::ServerArgs;
@@ -32,6 +39,8 @@ pub(crate) struct RowsCommand {
     choose: ChooseArgs,
     #[command(flatten)]
     schema: SchemaArg,
+    #[command(flatten)]
+    exits: ExitsArg,
     /// Output format
     #[arg(long, value_enum, default_value_t = FormatArg::Text)]
     format: FormatArg,
@@ -90,7 +99,11 @@ impl RowsCommand {
         let passes = RowPasses::new(&self, &sources, tables_then.as_ref(), keys_then.as_ref());
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
         match passes.show(&mut out) {
-            Ok(shown) => answer(shown, &sources),
+            Ok(shown) => {
+                let exit = answer(shown, &sources)?;
+                let masked = sources.masked.as_ref();
+                Ok(masked.map_or(exit, |masked| exit.max(exits::report(&masked.counts()))))
+            }
             Err(failure) => Err(out.failed.map_or(failure, |kind| writing(kind.into()))),
         }
     }
@@ -114,13 +127,50 @@ impl RowsCommand {
         }
         let options = || self.server.connect_options(PROGRAM_NAME);
         let servers = (None, log_server.as_ref());
-        let described = self.schema.read(&selection.tables, &options, servers)?;
+        // All tables of the logs are masked, whether they are shown or not.
+        let meant = if self.exits.is_given() { &[][..] } else { &*selection.tables };
+        let described = self.schema.read(meant, &options, servers)?;
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
+        if let Some(policy) = self.exits.policy()? {
+            if self.choose.has_position() || self.choose.transaction_at().is_some() {
+                return Err(CommandFailure::Line(
+                    "positions can't be used with --exits: masked logs have others".to_owned(),
+                ));
+            }
+            let tables = self.tables_for_masks(described, &logs, keyring.as_ref())?;
+            let masked = Arc::new(MaskedLogs::completing(policy, tables));
+            let logs = RecoverLog::masked(logs, &masked);
+            // The masked logs tell all that may be known: neither the server's rows nor its foreign keys do.
+            let (log_server, described, below) = (None, None, Ok(None));
+            return Ok(RowSources {
+                selection,
+                log_server,
+                described,
+                logs,
+                keyring,
+                below,
+                masked: Some(masked),
+            });
+        }
         let of = (described.as_ref(), &*selection.tables);
         let below = self.schema.carrying_keys(of, None, &options, servers)?;
-        Ok(RowSources { selection, log_server, described, logs, keyring, below })
+        Ok(RowSources { selection, log_server, described, logs, keyring, below, masked: None })
+    }
+
+    /// What tells which column of the logs is which.
+    fn tables_for_masks(
+        &self,
+        schema: Option<SchemaFile>,
+        logs: &[RecoverLog],
+        keyring: Option<&Keyring>,
+    ) -> Result<TablesOfLogs> {
+        let paths: Option<Vec<_>> = logs.iter().map(|log| log.path().cloned()).collect();
+        match paths {
+            Some(paths) => tables_for_masks(schema, &paths, keyring, workers(self.jobs)),
+            None => Ok(TablesOfLogs::forward(schema)),
+        }
     }
 }
 

@@ -449,7 +449,7 @@ pub(super) const OPTIONS: &[OptionDefinition] = &[
             options.exits = Some(value.into());
             Ok(())
         },
-        "Leave out and mask the tables and columns that this policy names; positions are those of the masked log",
+        "Leave out and mask the tables and columns that this policy names",
     ),
     OptionDefinition::switch(
         "with-key",

@@ -3,8 +3,10 @@
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use binlogz_encryption::Keyring;
+use binlogz_exits::MaskedLogs;
 use binlogz_flow::events::RunSummary;
 use binlogz_row_changes::{CarryingKeys, Life, RowSelection, StatementsAhead};
 use binlogz_schema::{SchemaFile, TableHistory};
@@ -29,6 +31,8 @@ pub(super) struct RowSources {
     pub(super) keyring: Option<Keyring>,
     /// The foreign keys of which it is said what they changed below the log, or why they aren't known.
     pub(super) below: std::result::Result<Option<CarryingKeys<'static>>, String>,
+    /// The gate of the logs, if they leave by a policy.
+    pub(super) masked: Option<Arc<MaskedLogs>>,
 }
 
 /// The tables at each place of the logs, by the statements there.
