@@ -6,6 +6,7 @@ mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod exits;
+mod exits_search;
 mod jsonl;
 mod matrix;
 mod options;
