@@ -1,9 +1,11 @@
 //! Whatever leaves by `--exits` is searched for planted values: every type of column, three policies, logs of MySQL and MariaDB, with
-//! names of columns in the log and without; files, standard output and error.
+//! names of columns in the log and without; files, standard output and error, and temporary files.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use binlogz_binlog::row::CellContent;
@@ -200,4 +202,53 @@ fn nothing_planted_leaves() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A transaction that doesn't fit into memory waits in a file without a name, which is read here while it is there.
+#[test]
+fn temporary_files_have_nothing_planted() -> Result<()> {
+    let server = require_tool!(Tool::Mysql).sandbox().start()?;
+    server.sql("SET GLOBAL binlog_row_metadata = FULL")?;
+    server.sql("DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop; CREATE TABLE big (id INT PRIMARY KEY, v LONGTEXT); FLUSH BINARY LOGS")?;
+    let rows = (1..=12).map(|id| format!("INSERT INTO shop.big VALUES ({id}, REPEAT('planted ', 130000))"));
+    server.sql(&format!("BEGIN; {}; COMMIT", rows.collect::<Vec<_>>().join("; ")))?;
+    let log = server.flush_binary_logs()?;
+    let folder = Folder::new();
+    put_policy(&folder, "columns.v = { mask = \"partial\", last = 1 }");
+    let args = ["expand", "--exits", "exits.toml", "--output", "masked"].map(AsRef::as_ref);
+    let mut command = folder.binlogz(args.into_iter().chain([log.as_os_str()]));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        for bytes in nameless_files(child.id()) {
+            most = most.max(bytes.len());
+            assert!(!has_planted(&bytes));
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(most > 1 << 20, "{most}");
+    let masked = folder.read("masked");
+    assert!(masked.len() > 10 << 20 && !has_planted(&masked) && has_planted(&fs::read(log).unwrap()));
+    Ok(())
+}
+
+/// Whether many bytes have the planted word.
+fn has_planted(bytes: &[u8]) -> bool {
+    bytes.split(|byte| *byte == b'p').any(|part| part.starts_with(b"lanted"))
+}
+
+/// The files without a name that a process has open.
+fn nameless_files(process: u32) -> Vec<Vec<u8>> {
+    let Ok(open) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
+    let nameless = open.flatten().map(|entry| entry.path()).filter(|path| {
+        fs::read_link(path).is_ok_and(|target| target.to_string_lossy().ends_with(" (deleted)"))
+    });
+    let mut all = Vec::new();
+    for path in nameless {
+        let mut bytes = Vec::new();
+        if File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).is_ok() {
+            all.push(bytes);
+        }
+    }
+    all
 }
