@@ -381,7 +381,7 @@ name = "*.items"
         assert_eq!(policy.table(b"other", b"t"), TableExit::LeaveOut);
         assert_eq!(policy.table(b"other", b"items"), TableExit::Keep);
         let TableExit::Masked(rules) = policy.table(b"Shop", b"customers") else { panic!("masked") };
-        let exit = |name: &[u8]| policy.column(&rules, name).0.clone();
+        let exit = |name: &[u8]| policy.column(&rules, name).exit.clone();
         assert_eq!(exit(b"EMAIL"), ColumnExit::Mask(ColumnMask::Hash { ignores_case: true }));
         assert_eq!(exit(b"id"), ColumnExit::Keep);
         assert_eq!(exit(b"phone"), ColumnExit::Mask(ColumnMask::Partial { first: 0, last: 2 }));
