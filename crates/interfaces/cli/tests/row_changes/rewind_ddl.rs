@@ -27,6 +27,8 @@ fn ddl_since_the_moment_is_named() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql.sandbox().start()?;
     let folder = Folder::new();
+    // One that stays: an account that sees no tables at all is refused for that.
+    server.sql("CREATE DATABASE kept; CREATE TABLE kept.t (id INT PRIMARY KEY)")?;
     for (ddl, is_of_table) in STATEMENTS {
         // The log has it with other quotes.
         let words =
