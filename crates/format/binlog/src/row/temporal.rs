@@ -471,7 +471,7 @@ impl Fraction {
 
 /// Hours, minutes and seconds in their bits.
 fn packed_clock(seconds: u32) -> u32 {
-    (seconds / 3600) << 12 | (seconds / 60 % 60) << 6 | seconds % 60
+    ((seconds / 3600) << 12) | ((seconds / 60 % 60) << 6) | (seconds % 60)
 }
 
 /// The lowest bytes of a number, the highest of these first.

@@ -36,7 +36,7 @@ pub(crate) struct DirectoryWalk {
 }
 
 impl DirectoryWalk {
-    /// At the start of a log with this head, as [`super::events::head`] gives it.
+    /// At the start of a log with this head, as [`crate::log::events::head`] gives it.
     pub(crate) fn new(head: &[u8]) -> Self {
         DirectoryWalk {
             layout: layout_of(head),
