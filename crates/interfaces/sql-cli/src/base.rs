@@ -5,7 +5,9 @@
 //!                      ─ INPUTs, where the server has purged some of them, then its own
 //! ```
 //!
-//! What `table-at` would only warn of is an error here: the rows are exact, or there are none.
+//! What `table-at` would only warn of is an error here: the rows are exact, or there are none. `logs` says which logs are read.
+
+mod logs;
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,16 +16,16 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlServerArgs};
 use binlogz_cli_common::time::GivenTime;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
-use binlogz_flow::{InOrder, Input};
+use binlogz_flow::{Input, NotInSequence};
 use binlogz_query::{BaseMoment, BaseTable, Error, TableBase, WholeLogs};
 use binlogz_row_changes::{
-    EmptyTables, HeadError, LOG_BEGIN, LiveTable, LogHead, LoggedStatements, PastError, PastMoment,
-    PastSession, RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, from_last_head, restore,
-    server_logs,
+    EmptyTables, HeadError, LOG_BEGIN, LiveTable, LoggedStatements, PastError, PastMoment, PastSession,
+    RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, restore,
 };
 use binlogz_source::ConnectOptions;
 
 use crate::server::connect_options;
+use logs::LogsSinceMoment;
 
 /// A server whose tables are asked for.
 #[derive(Debug)]
@@ -54,6 +56,12 @@ impl From<HeadError> for BaseTrouble {
 
 impl From<Error> for BaseTrouble {
     fn from(error: Error) -> Self {
+        said(error.to_string())
+    }
+}
+
+impl From<NotInSequence> for BaseTrouble {
+    fn from(error: NotInSequence) -> Self {
         said(error.to_string())
     }
 }
@@ -93,7 +101,8 @@ impl ServerBase {
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<Vec<String>, BaseTrouble> {
-        let mut steps = BaseSteps { base: self, table, moment, logs, needs_gtids: false };
+        let since = LogsSinceMoment::find(&self.connect, moment, logs)?;
+        let mut steps = BaseSteps { base: self, table, moment, logs, since };
         let RestoredTables { mut session, tables, doubts, .. } =
             restore(&self.connect, (moment, false), &mut steps)?;
         if let Some(line) = doubts.iter().flat_map(|doubts| doubts.lines()).next() {
@@ -165,7 +174,7 @@ struct BaseSteps<'b> {
     table: (&'b str, &'b str),
     moment: &'b PastMoment,
     logs: &'b dyn WholeLogs,
-    needs_gtids: bool,
+    since: LogsSinceMoment,
 }
 
 impl RestoreSteps for BaseSteps<'_> {
@@ -194,23 +203,18 @@ impl RestoreSteps for BaseSteps<'_> {
     }
 
     fn needs_gtids(&self) -> bool {
-        self.needs_gtids
+        self.since.has_inputs()
     }
 
     fn read(&mut self, keys: &mut TouchedKeys<'_>) -> Result<(), BaseTrouble> {
-        let connect = &self.base.connect;
-        let names = server_logs(connect)?.into_iter().map(|(name, _)| name).collect();
-        let may_be_first = |head: &LogHead| head.comes_before(self.moment);
-        let Some((names, head)) = from_last_head(names, connect, &may_be_first)? else {
-            return Err(said("has no binary log"));
-        };
-        let first = names.first().map(String::as_str).unwrap_or_default();
-        if head.is_first_of_server(first) {
-            keys.begin_with(&head);
-        } else if !head.comes_before(self.moment) {
-            self.read_purged(keys, &head)?;
+        if let Some(head) = self.since.very_first() {
+            keys.begin_with(head);
         }
-        self.read_own(keys, first)
+        for index in self.since.inputs() {
+            let (name, input) = self.logs.whole(index)?;
+            self.read_log(keys, name, input)?;
+        }
+        self.read_own(keys, self.since.first_own())
     }
 }
 
@@ -220,38 +224,6 @@ impl BaseSteps<'_> {
         let logs = ServerLogs::open(&self.base.connect, first, LOG_BEGIN)?;
         while let Some((name, bytes)) = logs.next_log()? {
             self.read_log(keys, &name, Input::Stream(bytes))?;
-        }
-        Ok(())
-    }
-
-    /// Reads the logs of the query that came before the first that the server still has.
-    fn read_purged(&self, keys: &mut TouchedKeys<'_>, first_own: &LogHead) -> Result<(), BaseTrouble> {
-        let mut purged = Vec::new();
-        let mut has_moment = false;
-        for index in (0..self.logs.count()).rev() {
-            let (name, input) = self.logs.whole(index)?;
-            let Some(head) = head_of(input, name)? else { continue };
-            // The server has this one itself, and those after it.
-            if first_own.previous.is_subset(&head.previous) {
-                continue;
-            }
-            purged.push(index);
-            has_moment = head.comes_before(self.moment) || head.is_first();
-            if has_moment {
-                if head.is_first() {
-                    keys.begin_with(&head);
-                }
-                break;
-            }
-        }
-        if !has_moment {
-            return Err(said(
-                "its logs begin after the moment, or have no transaction of before it, and the INPUTs have no log that begins before it: changes that came between may be in an earlier log",
-            ));
-        }
-        for index in purged.into_iter().rev() {
-            let (name, input) = self.logs.whole(index)?;
-            self.read_log(keys, name, input)?;
         }
         Ok(())
     }
@@ -280,16 +252,5 @@ impl BaseSteps<'_> {
                 "{name} {first}; the table may have been changed there, so its rows aren't known"
             ))),
         }
-    }
-}
-
-/// The head of a log; `None`: it can't be read from its beginning twice.
-fn head_of(input: Input, name: &str) -> Result<Option<LogHead>, HeadError> {
-    match input {
-        Input::Places(places) | Input::Seek { places, .. } => {
-            LogHead::read(InOrder::new(places), name).map(Some)
-        }
-        Input::Stream(stream) | Input::Sparse { stream, .. } => LogHead::read(stream, name).map(Some),
-        _ => Ok(None),
     }
 }

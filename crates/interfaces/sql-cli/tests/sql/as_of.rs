@@ -306,6 +306,79 @@ fn what_is_not_known_exactly_is_an_error_with_its_place() -> Result<()> {
     Ok(())
 }
 
+/// A copy of the logs that a server has, in their order.
+fn copied(server: &MysqlSandbox, folder: &Path) -> Result<Vec<PathBuf>> {
+    let last = server.flush_binary_logs()?;
+    let names = server.sql("SHOW BINARY LOGS")?;
+    let names = names.lines().filter_map(|line| line.split('\t').next());
+    let copies = names.take_while(|name| *name <= last.file_name().unwrap().to_str().unwrap()).map(|name| {
+        let copy = folder.join(name);
+        std::fs::copy(last.with_file_name(name), &copy).unwrap();
+        copy
+    });
+    Ok(copies.collect())
+}
+
+fn set_gtid_modes(server: &MysqlSandbox, modes: [&str; 2]) -> Result<()> {
+    modes.iter().try_for_each(|mode| server.sql(&format!("SET GLOBAL gtid_mode = {mode}")).map(drop))
+}
+
+fn utc_time(server: &MysqlSandbox) -> Result<String> {
+    Ok(server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?.trim().to_owned())
+}
+
+/// Transactions without GTIDs leave no gap in a GTID set.
+#[test]
+fn a_log_that_is_missing_between_the_inputs_and_the_servers_own_is_an_error() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1), (2, 2)")?;
+    server.flush_binary_logs()?;
+    server.sql("DO SLEEP(1.2); INSERT INTO shop.t VALUES (3, 3)")?;
+    let (executed, time) = (server.gtid_executed()?, utc_time(&server)?);
+    server.flush_binary_logs()?;
+    set_gtid_modes(&server, ["ON_PERMISSIVE", "OFF_PERMISSIVE"])?;
+    server.sql("UPDATE shop.t SET v = 9 WHERE id = 1")?;
+    set_gtid_modes(&server, ["ON_PERMISSIVE", "ON"])?;
+    server.sql("UPDATE shop.t SET v = 8 WHERE id = 2")?;
+    let folder = tempfile::tempdir().unwrap();
+    let all = copied(&server, folder.path())?;
+    let (own, inputs) = all.split_last().unwrap();
+    server.sql(&format!("PURGE BINARY LOGS TO '{}'", own.file_name().unwrap().to_str().unwrap()))?;
+    let at = |moment: &str| format!("SELECT * FROM shop.t AS OF '{moment}' ORDER BY id");
+    let lacking = &inputs[..2];
+    for moment in [&time, &executed] {
+        let said = ask(&server, &at(moment), lacking).failure();
+        assert!(said.contains("are missing between") && said.contains("000003 to "), "{moment}: {said}");
+    }
+    assert_eq!(ask(&server, &at(&time), inputs).ok(), "id\tv\n1\t1\n2\t2\n3\t3\n");
+    let said = ask(&server, &at(&executed), inputs).failure();
+    assert!(said.contains("a transaction has no GTID"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn without_gtids_inputs_do_not_reach_to_the_servers_own_logs() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("gtid-mode", "OFF").start()?;
+    server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1)")?;
+    server.flush_binary_logs()?;
+    // Nothing is in it.
+    let vacant = server.flush_binary_logs()?;
+    let time = utc_time(&server)?;
+    server.sql("UPDATE shop.t SET v = 2")?;
+    let folder = tempfile::tempdir().unwrap();
+    let all = copied(&server, folder.path())?;
+    let at = format!("SELECT * FROM shop.t AS OF '{time}'");
+    assert_eq!(ask(&server, &at, &all).ok(), "id\tv\n1\t1\n");
+    let said = ask(&server, "SELECT * FROM shop.t", &[vacant]).failure();
+    assert!(said.contains("the logs have no transaction with a GTID"), "{said}");
+    server.sql(&format!("PURGE BINARY LOGS TO '{}'", server.position()?.0))?;
+    let said = ask(&server, &at, &all).failure();
+    assert!(said.contains("nothing tells whether INPUTs reach to it"), "{said}");
+    Ok(())
+}
+
 /// A server of queries with a base, ended with the test.
 struct BaseServing {
     child: Child,

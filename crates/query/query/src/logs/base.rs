@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_flow::Input;
+use binlogz_flow::{Input, LogFacts};
 
 use crate::Result;
 
@@ -51,6 +51,13 @@ pub trait WholeLogs {
     ///
     /// A log that can't be opened.
     fn whole(&self, index: usize) -> Result<(&str, Input)>;
+
+    /// The facts of a log that tell which one it follows, as far as its beginning has them.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read.
+    fn begin_facts(&self, index: usize) -> Result<LogFacts>;
 }
 
 /// Tells tables as they were. Errors are lines for people.

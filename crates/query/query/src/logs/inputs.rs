@@ -24,7 +24,7 @@ use binlogz_encryption::{Error as EncryptionError, HEADER_SIZE, Keyring};
 use binlogz_flow::error::in_log;
 use binlogz_flow::events::{ReadSummary, RunSummary};
 use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
-use binlogz_flow::{CutEvent, Input, ReadAt};
+use binlogz_flow::{CutEvent, FactsUpTo, Input, LogFacts, ReadAt};
 use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
@@ -704,6 +704,10 @@ impl WholeLogs for Logs {
     fn whole(&self, index: usize) -> Result<(&str, Input)> {
         let input = self.open(index, &mut |_| true).map_err(|error| Error::Log(error.to_string()))?;
         Ok((self.path(index), input))
+    }
+
+    fn begin_facts(&self, index: usize) -> Result<LogFacts> {
+        self.facts(index, FactsUpTo::FirstTransaction).map_err(|error| Error::Log(error.to_string()))
     }
 }
 

@@ -144,6 +144,10 @@ impl Logs {
             all.union(&own);
         }
         match has_last {
+            true if all.is_empty() => Err(LogError(
+                "the logs have no transaction with a GTID, so their end isn't known; AS OF names a moment"
+                    .to_owned(),
+            )),
             true => Ok(all),
             false => Err(LogError(
                 "the logs are of several servers, so they have no end that is one moment; AS OF names one"
@@ -152,7 +156,8 @@ impl Logs {
         }
     }
 
-    fn facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts, LogError> {
+    /// The facts of a log that tell which one it follows.
+    pub(super) fn facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts, LogError> {
         let path = self.path(index).to_owned();
         if let Some(file) = self.path_of(index)
             && let Some(archived) = input::find(file).map_err(|error| LogError(format!("{path}: {error}")))?

@@ -57,11 +57,12 @@ impl LogHead {
         }
     }
 
-    /// Whether a moment of either kind comes after the log's begin.
+    /// Whether a moment of either kind comes after the log's begin. One that comes at its begin may come before an earlier log that has no
+    /// transactions but such without GTIDs.
     pub fn comes_before(&self, moment: &PastMoment) -> bool {
         match moment {
             PastMoment::InLog(moment) => self.is_before(*moment),
-            PastMoment::Executed(set) => self.follows_only(set),
+            PastMoment::Executed(set) => self.follows_only(set) && !set.is_subset(&self.previous),
         }
     }
 

@@ -125,7 +125,8 @@ pub(super) fn from_moment(
     }
     let Some((place, head)) = first else { return Ok(None) };
     logs.drain(..place);
-    let is_first = head.is_first();
+    // Logs of a server without GTIDs have nothing before them by which to tell.
+    let is_first = logs.first().is_some_and(|log| head.is_first_of_server(&super::file_name(log)));
     Ok(Some(LogsBegin { head, is_first }))
 }
 
