@@ -223,7 +223,7 @@ impl BaseSteps<'_> {
     fn read_own(&self, keys: &mut TouchedKeys<'_>, first: &str) -> Result<(), BaseTrouble> {
         let logs = ServerLogs::open(&self.base.connect, first, LOG_BEGIN)?;
         while let Some((name, bytes)) = logs.next_log()? {
-            self.read_log(keys, &name, Input::Stream(bytes))?;
+            self.read_log(keys, &name, self.logs.for_statement(Input::Stream(bytes)))?;
         }
         Ok(())
     }

@@ -22,6 +22,7 @@ mod joins;
 #[cfg(feature = "serve")]
 mod mysql;
 mod mysql_meaning;
+mod processor;
 mod prompt;
 mod pushdown;
 mod queries;

@@ -11,6 +11,7 @@ use binlogz_testkit::{Tool, mutate, require_tool};
 use binlogz_wire::packet::message_from;
 
 use crate::common::{Ran, SHAPES, root, schema, sql};
+use crate::processor::{assert_quiet_soon, wait_until_busy};
 
 const PASSWORD: &str = "s3cret";
 /// An answer that takes longer doesn't come.
@@ -448,6 +449,31 @@ fn a_client_that_takes_nothing_holds_up_nobody_and_can_be_ended() {
         leaving.send(3, TALKING.as_bytes());
         leaving.packet().unwrap();
         leaving.stream.shutdown(Shutdown::Both).unwrap();
+    }
+    assert_eq!(other.ask("SELECT count(*) FROM transactions").unwrap().len(), 1);
+}
+
+/// No row, for ever.
+const SILENT: &str = "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b WHERE a.value + b.value = 1";
+
+#[test]
+fn a_query_that_was_stopped_or_whose_client_left_uses_no_processor() {
+    let serving = MysqlServing::start(&[], None);
+    let process = serving.child.id();
+    let mut other = serving.raw();
+    let analyzed = format!("EXPLAIN ANALYZE {SILENT}");
+    for statement in [SILENT, &analyzed] {
+        let mut asking = serving.raw();
+        asking.send(3, statement.as_bytes());
+        wait_until_busy(process);
+        other.send(3, format!("KILL QUERY {}", asking.number).as_bytes());
+        assert_eq!(other.packet().unwrap()[0], 0);
+        assert_eq!(asking.rows(), Err(1317), "{statement}");
+        assert_quiet_soon(process, &format!("KILL QUERY of {statement}"));
+        asking.send(3, statement.as_bytes());
+        wait_until_busy(process);
+        asking.stream.shutdown(Shutdown::Both).unwrap();
+        assert_quiet_soon(process, &format!("the client of {statement} left"));
     }
     assert_eq!(other.ask("SELECT count(*) FROM transactions").unwrap().len(), 1);
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use binlogz_testkit::tool::skip;
@@ -17,6 +17,14 @@ const PAGER: &str = "sed -e s/^/paged:/ -e 50q";
 /// A session at a terminal; `None`: there is no Python to type.
 #[track_caller]
 fn typed(state: &Path, options: &[&str], steps: &Value) -> Option<String> {
+    let schema = schema();
+    let with_schema: Vec<_> = options.iter().copied().chain(["--schema", schema.to_str().unwrap()]).collect();
+    typed_over(state, &with_schema, steps, &SHAPES.plain)
+}
+
+/// The same over these logs.
+#[track_caller]
+fn typed_over(state: &Path, options: &[&str], steps: &Value, logs: &[PathBuf]) -> Option<String> {
     if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
         skip("there is no python3");
         return None;
@@ -24,7 +32,7 @@ fn typed(state: &Path, options: &[&str], steps: &Value) -> Option<String> {
     let script = root().join("crates/interfaces/sql-cli/tests/sql/prompt.py");
     let mut command = Command::new("python3");
     command.arg(script).arg(steps.to_string()).arg(env!("CARGO_BIN_EXE_binlogz-sql")).args(options);
-    command.arg("--schema").arg(schema()).args(&SHAPES.plain);
+    command.args(logs);
     command.env("XDG_STATE_HOME", state).env("TMPDIR", state).env("BINLOGZ_PAGER", PAGER);
     let output = command.output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
@@ -65,6 +73,39 @@ fn a_prompt_runs_statements_until_it_ends() {
     assert_eq!(fs::read_dir(state.path()).unwrap().count(), 1);
     let again = json!([prompt, "\u{1b}[A", {"wait": "nonsense"}, "\u{3}", prompt, "quit\n"]);
     assert!(typed(state.path(), &[], &again).unwrap().ends_with("exit 0\n"));
+}
+
+/// Joins that give many rows and none, with a condition and without; what makes many rows of one; rows without an end.
+const ENDLESS: [&str; 6] = [
+    "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b WHERE a.value + b.value = 1",
+    "SELECT sum(a.value + b.value) FROM generate_series(1, 1000000) a, generate_series(1, 10000000) b",
+    "SELECT count(*) FROM (SELECT value % 2 AS k FROM generate_series(1, 1000000)) a WHERE k IN (SELECT value % 2 FROM generate_series(1, 1000000))",
+    "SELECT count(*) FROM (SELECT value % 2 AS k, value FROM generate_series(1, 1000000)) a JOIN (SELECT value % 2 AS k, value FROM \
+     generate_series(1, 1000000)) b ON a.k = b.k AND a.value + b.value < 0",
+    "SELECT count(*) FROM (SELECT unnest(range(100)) AS n FROM generate_series(1, 1000000000)) WHERE n < 0",
+    "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT 1 - n FROM t) SELECT count(*) FROM t",
+];
+
+#[test]
+fn what_was_stopped_at_the_prompt_uses_no_processor() {
+    let state = tempfile::tempdir().unwrap();
+    for jobs in ["1", "2"] {
+        let mut steps = vec![json!({"wait": "binlogz> "})];
+        for statement in ENDLESS {
+            let stopped = [
+                json!({"busy": 0.5}),
+                json!("\u{3}"),
+                json!({"wait": "the query was stopped"}),
+                json!({"quiet": 0.25}),
+            ];
+            steps.push(json!(format!("{statement};\n")));
+            steps.extend(stopped);
+            steps.push(json!({"wait": "binlogz> "}));
+        }
+        steps.push(json!("quit\n"));
+        let Some(out) = typed(state.path(), &["--quiet", "--jobs", jobs], &json!(steps)) else { return };
+        assert!(out.ends_with("exit 0\n"), "{out}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use binlogz_testkit::tool::InstalledTool;
 use binlogz_testkit::{Tool, require_tool};
 
 use crate::common::{Ran, SHAPES, root, schema, sql};
+use crate::processor::assert_quiet_soon;
 
 /// A server over the plain samples, ended with the test.
 struct Serving {
@@ -165,6 +166,7 @@ fn queries_are_stopped_and_bounded() {
     let serving = Serving::start(&["--memory", "1"], None);
     let out = serving.client(python, "endless", ["", ""], None);
     assert!(out.contains("soon") && out.ends_with("[(1,)]\n"), "{out}");
+    assert_quiet_soon(serving.child.id(), "a query that was stopped");
     let out = serving.client(python, "memory", ["", ""], None);
     assert!(out.contains("needs more than the 1 MiB of --memory"), "{out}");
     assert!(out.to_lowercase().contains("cannot cast string 'x'") && out.ends_with("[(1,)]\n"), "{out}");

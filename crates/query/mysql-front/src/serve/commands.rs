@@ -191,9 +191,13 @@ impl MysqlConnection {
 
     /// Has a worker plan a statement. The client may leave or be stopped meanwhile.
     async fn planned(&mut self, asked: AskedStatement) -> ClientResult<Result<Bytes, StatementRefusal>> {
+        let Some(client) = self.client.clone() else { return Err(ConnectionEnd::Protocol) };
+        client.begins().await;
         let workers = self.shared.workers.clone();
         let account = self.account().to_owned();
-        self.meanwhile(async move { workers.plan(&account, asked).await }).await
+        let planned = self.meanwhile(async move { workers.plan(&account, asked).await }).await;
+        client.ends();
+        planned
     }
 
     /// Waits for a worker's answer, unless the client leaves, or is stopped.

@@ -15,7 +15,7 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use parking_lot::Mutex;
 
 use crate::error::LogError;
-use crate::logs::{BaseMoment, Logs, TableBase};
+use crate::logs::{BaseMoment, Logs, TableBase, WantedOutput};
 use crate::tables::{ChangesTable, MadeColumn, TableReader, user};
 
 /// Tables at moments that are kept for the next statement.
@@ -154,12 +154,12 @@ impl BaseTables {
         (database, table): (&str, &str),
         moment: &BaseMoment,
     ) -> Result<Option<MomentRows>, LogError> {
-        let mut out = BufWriter::new(scratch()?);
+        let mut out = WantedOutput { out: BufWriter::new(scratch()?), reading: self.logs.reading_now() };
         let told = self.base.write_rows((database, table), moment, &*self.logs, &mut out);
         let Some(columns) = told.map_err(|line| LogError(format!("{database}.{table}: {line}")))? else {
             return Ok(None);
         };
-        let logs = logs_of(out)?;
+        let logs = logs_of(out.out)?;
         let found = user::columns(&logs, database, table, self.workers)?;
         let fields = found.map(|found| found.fields()).unwrap_or_default();
         let reader = ChangesTable::of_fields(fields.clone());

@@ -136,6 +136,11 @@ impl Catalog {
         }
     }
 
+    /// Ends the readings of logs that run now.
+    pub(crate) fn stop_readings(&self) {
+        self.found.logs.stop_readings();
+    }
+
     /// The changes of a table, whatever its own name stands for.
     pub(crate) fn changes_of(&self, schema: &str, table: &str) -> Result<Answer, LogError> {
         self.found.changes(schema, table)

@@ -67,6 +67,11 @@ impl Names {
         self.catalog.known_user_tables()
     }
 
+    /// Ends the readings of logs that run now: nobody wants what they find.
+    pub(crate) fn stop_readings(&self) {
+        self.catalog.stop_readings();
+    }
+
     /// Looks at a statement before it is planned. Refuses one that names a table with the schema of those that all logs have,
     /// `binlog.changes`, where the logs also have a database `binlog` with that table.
     pub(crate) fn check(&self, state: &SessionState, statement: &Statement) -> DataFusionResult<()> {

@@ -58,6 +58,9 @@ pub trait WholeLogs {
     ///
     /// A log that can't be read.
     fn begin_facts(&self, index: usize) -> Result<LogFacts>;
+
+    /// Another input that is read for the statement, which ends when the statement is to stop.
+    fn for_statement(&self, input: Input) -> Input;
 }
 
 /// Tells tables as they were. Errors are lines for people.

@@ -15,8 +15,7 @@ impl Logs {
     ///
     /// Logs that can't be read.
     pub(crate) fn is_xa_committed(&self, xid: &str, place: HistoryPlace) -> Result<Option<bool>, LogError> {
-        let decisions = self.decided_once(|| self.read_decisions().map_err(|LogError(line)| line));
-        let decisions = decisions.as_ref().map_err(|line| LogError(line.clone()))?;
+        let decisions = self.decided_once(|| self.read_decisions().map_err(|LogError(line)| line))?;
         let of_xid = decisions.get(xid).map(Vec::as_slice).unwrap_or_default();
         Ok(of_xid.iter().find(|(decided, _)| *decided > place).map(|(_, is_commit)| *is_commit))
     }

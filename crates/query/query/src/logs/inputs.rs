@@ -29,6 +29,8 @@ use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
 use super::base::{TableBase, WholeLogs};
+use super::readings::{LogReading, LogReadings};
+use super::unwanted::{ReadingEnd, wanted_input};
 use crate::error::{Error, LogError, Result};
 
 /// The most lines about changes that could not be read.
@@ -64,6 +66,9 @@ pub struct Logs {
     base: Option<Arc<dyn TableBase>>,
     /// Bytes of all of them, once they were counted.
     size: OnceLock<Option<u64>>,
+    readings: LogReadings,
+    /// One reads all logs for `tables`, or for `decisions`.
+    reading_all: Mutex<()>,
 }
 
 /// CREATE TABLE statements, which name columns.
@@ -172,6 +177,8 @@ impl Default for Logs {
             meter: None,
             base: None,
             size: OnceLock::new(),
+            readings: LogReadings::default(),
+            reading_all: Mutex::default(),
         }
     }
 }
@@ -330,15 +337,46 @@ impl Logs {
     pub(super) fn read_once(
         &self,
         read: impl FnOnce() -> Result<TablesOfLogs, String>,
-    ) -> &Result<TablesOfLogs, String> {
-        self.tables.get_or_init(read)
+    ) -> Result<&TablesOfLogs, LogError> {
+        self.known_or_read(&self.tables, read)
     }
 
     pub(super) fn decided_once(
         &self,
         read: impl FnOnce() -> Result<XaDecisions, String>,
-    ) -> &Result<XaDecisions, String> {
-        self.decisions.get_or_init(read)
+    ) -> Result<&XaDecisions, LogError> {
+        self.known_or_read(&self.decisions, read)
+    }
+
+    /// What was read of all logs, also if that failed, but not if the reading was ended.
+    fn known_or_read<'k, T>(
+        &self,
+        known: &'k OnceLock<Result<T, String>>,
+        read: impl FnOnce() -> Result<T, String>,
+    ) -> Result<&'k T, LogError> {
+        if known.get().is_none() {
+            let _one = self.reading_all.lock();
+            if known.get().is_none() {
+                let reading = self.reading_now();
+                let read = read();
+                if let (Err(line), true) = (&read, reading.is_over()) {
+                    return Err(LogError(line.clone()));
+                }
+                let _first = known.set(read);
+            }
+        }
+        let known = known.get().ok_or_else(|| LogError("what was read is lost".to_owned()))?;
+        known.as_ref().map_err(|line| LogError(line.clone()))
+    }
+
+    /// The readings that begin now.
+    pub(crate) fn reading_now(&self) -> LogReading {
+        self.readings.begin()
+    }
+
+    /// Ends the readings that were begun.
+    pub(crate) fn stop_readings(&self) {
+        self.readings.end_all();
     }
 
     /// The log as the user gave it.
@@ -444,6 +482,7 @@ impl Logs {
                 },
             };
             let is_whole = !matches!(input, Input::Sparse { .. });
+            let input = wanted_input(input, Arc::new(self.reading_now()));
             let input = match self.reading(index) {
                 Some(reading) => reading.watch(input),
                 None => input,
@@ -708,6 +747,10 @@ impl WholeLogs for Logs {
 
     fn begin_facts(&self, index: usize) -> Result<LogFacts> {
         self.facts(index, FactsUpTo::FirstTransaction).map_err(|error| Error::Log(error.to_string()))
+    }
+
+    fn for_statement(&self, input: Input) -> Input {
+        wanted_input(input, Arc::new(self.reading_now()))
     }
 }
 

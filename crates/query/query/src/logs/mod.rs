@@ -1,6 +1,8 @@
 //! The logs that a query reads: paths in, inputs for `flow` out.
 //!
 //! ```text
+//! unwanted  ends the reading of a log
+//! readings  which readings are ended with a statement
 //! inputs    the logs, opened as often as a query reads them          Logs → flow::Input
 //! decisions what became of prepared transactions (XA)
 //! told      names and members that logs lack, by a schema and the statements of the logs
@@ -10,10 +12,13 @@
 mod base;
 mod decisions;
 mod inputs;
+mod readings;
 mod told;
+pub(crate) mod unwanted;
 pub(crate) mod wanted;
 
 pub use base::{BaseMoment, BaseTable, TableBase, WholeLogs};
 pub use inputs::{Logs, SchemaTime};
 pub(crate) use inputs::{ReceivedParts, apart};
+pub(crate) use readings::WantedOutput;
 pub(crate) use told::ToldTable;

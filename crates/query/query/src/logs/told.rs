@@ -37,8 +37,7 @@ impl Logs {
     /// Logs that can't be read, or have statements and don't continue one another in any order.
     pub(crate) fn tables(&self) -> Result<Option<&TablesOfLogs>, LogError> {
         let Some(schema) = self.schema_file() else { return Ok(None) };
-        let tables = self.read_once(|| self.read_statements(schema).map_err(|LogError(line)| line));
-        tables.as_ref().map(Some).map_err(|line| LogError(line.clone()))
+        self.read_once(|| self.read_statements(schema).map_err(|LogError(line)| line)).map(Some)
     }
 
     fn read_statements(&self, now: &SchemaFile) -> Result<TablesOfLogs, LogError> {

@@ -2,7 +2,9 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -12,14 +14,18 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, StreamExt};
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::task::JoinHandle;
 
 use crate::catalog::names::Names;
 use crate::catalog::table_changes::{TABLE_CHANGES, TableChangesFunction};
 use crate::catalog::{AskTables, CATALOG, Catalog, LOG_SCHEMA};
 use crate::error::{Error, Result};
 use crate::logs::Logs;
+use crate::run::ending::{EndOnDrop, QueryEnd};
 use crate::run::memory::counted;
 use crate::run::queries::Queries;
 use crate::run::retry;
@@ -40,6 +46,10 @@ pub const STACK_SIZE: usize = 256 << 20;
 /// Sorts that can merge within the limit of memory at once.
 const SORTS_MAX: usize = 16;
 
+/// How long a stopped statement is waited for that is still being planned, and how often it is told.
+const PLANNING_END_MAX: Duration = Duration::from_secs(1);
+const PLANNING_END_PAUSE: Duration = Duration::from_millis(10);
+
 /// Limits of a query, and where it puts temporary files.
 #[derive(Debug, Clone)]
 pub struct QueryOptions {
@@ -59,12 +69,19 @@ pub struct QueryEngine {
     names: Names,
     memory: usize,
     temporary: PathBuf,
-    stop: Arc<Notify>,
+    running: StatementStopper,
 }
 
 /// Stops the statement that an engine runs.
-#[derive(Debug, Clone)]
-pub struct StatementStopper(Arc<Notify>);
+#[derive(Debug, Clone, Default)]
+pub struct StatementStopper(Arc<RunningStatement>);
+
+/// The statement that runs, for one who stops it.
+#[derive(Debug, Default)]
+struct RunningStatement {
+    stopped: Notify,
+    end: Mutex<QueryEnd>,
+}
 
 /// Takes the batches of a statement.
 pub trait BatchOutput {
@@ -152,7 +169,8 @@ impl QueryEngine {
             .build()
             .map_err(|error| Error::Log(format!("start threads: {error}")))?;
         let temporary = options.temporary.clone();
-        Ok(QueryEngine { runtime, context, names, memory: options.memory, temporary, stop: Arc::default() })
+        let running = StatementStopper::default();
+        Ok(QueryEngine { runtime, context, names, memory: options.memory, temporary, running })
     }
 
     /// The names that statements may have.
@@ -162,7 +180,7 @@ impl QueryEngine {
 
     /// Stops the statement that runs meanwhile.
     pub fn stopper(&self) -> StatementStopper {
-        StatementStopper(Arc::clone(&self.stop))
+        self.running.clone()
     }
 
     /// For many clients: they can only ask.
@@ -178,48 +196,75 @@ impl QueryEngine {
     ///
     /// A statement that is wrong, or does more than read; logs that can't be read, an output that fails; a stop. Rows before
     /// that were passed on.
-    pub fn run(&self, mut statement: ReadStatement, output: &mut dyn BatchOutput) -> Result<()> {
-        let failed = |error: DataFusionError| Error::of(&error, self.memory);
-        let ran = AssertUnwindSafe(async {
-            let stop = std::pin::pin!(self.stop.notified());
-            let mut stop = stop;
-            stop.as_mut().enable();
-            // Planning may read logs, and not look up from that: it is left alone when it is to stop.
-            let context = self.context.clone();
-            let names = self.names.clone();
-            let planned = self.runtime.spawn(async move {
-                names.check(&context.state(), &statement.parsed)?;
-                names.spell_columns(&context.state(), &mut statement.parsed)?;
-                let plan = context.state().statement_to_plan(statement.parsed).await?;
-                StatementOrigin::Own.check(&plan)?;
-                Ok((plan, statement.values))
-            });
-            let planned = match select(planned, stop.as_mut()).await {
-                Either::Left((planned, _)) => planned,
-                Either::Right(_) => return Err(Error::Stopped),
-            };
-            let (plan, values) = planned.map_err(Error::of_task)?.map_err(failed)?;
-            let plan = values.bind(plan)?;
-            let mut rows = retry::execute(&self.context, plan).await.map_err(failed)?;
-            let mut has_begun = false;
-            loop {
-                let next = match select(stop.as_mut(), rows.next()).await {
-                    Either::Left(_) => return Err(Error::Stopped),
-                    Either::Right((next, _)) => next.transpose().map_err(failed)?,
-                };
-                // The heading comes with the first rows, so that an error stands alone.
-                if !has_begun {
-                    output.begin(&rows.schema())?;
-                    has_begun = true;
-                }
-                match next {
-                    Some(batch) => output.batch(&batch)?,
-                    None => return output.end(),
-                }
-            }
-        });
+    pub fn run(&self, statement: ReadStatement, output: &mut dyn BatchOutput) -> Result<()> {
         // What panics is a fault of DataFusion's, or ours; it ends the statement and not the prompt.
-        self.runtime.block_on(ran.catch_unwind()).unwrap_or_else(|panic| Err(Error::of_panic(panic.as_ref())))
+        let ran = AssertUnwindSafe(self.rows(statement, output)).catch_unwind();
+        self.runtime.block_on(ran).unwrap_or_else(|panic| Err(Error::of_panic(panic.as_ref())))
+    }
+
+    async fn rows(&self, mut statement: ReadStatement, output: &mut dyn BatchOutput) -> Result<()> {
+        let mut stop = std::pin::pin!(self.running.0.stopped.notified());
+        stop.as_mut().enable();
+        let end = QueryEnd::default();
+        *self.running.0.end.lock() = end.clone();
+        // It also ends when the output takes no more rows.
+        let _ends = EndOnDrop(end.clone());
+        let failed = |error: DataFusionError| match end.is_reached() {
+            true => Error::Stopped,
+            false => Error::of(&error, self.memory),
+        };
+        let context = self.context.clone();
+        let names = self.names.clone();
+        let planned = self.runtime.spawn(async move {
+            names.check(&context.state(), &statement.parsed)?;
+            names.spell_columns(&context.state(), &mut statement.parsed)?;
+            let plan = context.state().statement_to_plan(statement.parsed).await?;
+            StatementOrigin::Own.check(&plan)?;
+            Ok((plan, statement.values))
+        });
+        let planned = self.unless_stopped(planned, stop.as_mut()).await?;
+        let (plan, values) = planned.map_err(failed)?;
+        let plan = values.bind(plan)?;
+        let context = self.context.clone();
+        let of_rows = end.clone();
+        let begun = self.runtime.spawn(async move { retry::execute(&context, plan, of_rows).await });
+        let mut rows = self.unless_stopped(begun, stop.as_mut()).await?.map_err(failed)?;
+        let mut has_begun = false;
+        loop {
+            let next = match select(stop.as_mut(), rows.next()).await {
+                Either::Left(_) => {
+                    self.names.stop_readings();
+                    return Err(Error::Stopped);
+                }
+                Either::Right((next, _)) => next.transpose().map_err(failed)?,
+            };
+            // The heading comes with the first rows, so that an error stands alone.
+            if !has_begun {
+                output.begin(&rows.schema())?;
+                has_begun = true;
+            }
+            match next {
+                Some(batch) => output.batch(&batch)?,
+                None => return output.end(),
+            }
+        }
+    }
+
+    /// Waits for what comes before the rows, unless the statement is stopped. It may read logs, and doesn't look up from that: when it is
+    /// to stop, its readings end. Anything else that takes long is left alone.
+    async fn unless_stopped<T>(&self, task: JoinHandle<T>, stop: Pin<&mut Notified<'_>>) -> Result<T> {
+        let task = match select(task, stop).await {
+            Either::Left((done, _)) => return done.map_err(Error::of_task),
+            Either::Right((_, task)) => task,
+        };
+        let mut waited = Duration::ZERO;
+        while !task.is_finished() && waited < PLANNING_END_MAX {
+            self.names.stop_readings();
+            tokio::time::sleep(PLANNING_END_PAUSE).await;
+            waited += PLANNING_END_PAUSE;
+        }
+        task.abort();
+        Err(Error::Stopped)
     }
 
     /// Ends without waiting for threads that still read.
@@ -231,6 +276,7 @@ impl QueryEngine {
 impl StatementStopper {
     /// Stops it; without a statement nothing happens.
     pub fn stop(&self) {
-        self.0.notify_waiters();
+        self.0.end.lock().reach();
+        self.0.stopped.notify_waiters();
     }
 }

@@ -5,10 +5,12 @@
 //! queries  queries of many clients at once
 //! shared   what those hold, of types that compile fast
 //! retry    a query once more, with a plan that spills
+//! ending   the end of a query that nobody wants any more
 //! memory   what a process may hold, and what it holds
 //! spill    what is beyond that, in encrypted temporary files         Arrow's bytes ↔ scratch files
 //! ```
 
+mod ending;
 pub mod engine;
 pub mod memory;
 pub(crate) mod queries;

@@ -22,6 +22,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::catalog::names::Names;
 use crate::error::{Error, Result};
+use crate::run::ending::{EndOnDrop, QueryEnd};
 use crate::run::retry;
 use crate::run::shared::{SharedValue, held, shared};
 use crate::run::spill::runtime_env;
@@ -58,6 +59,7 @@ pub struct QueryRows {
     batches: Receiver<Result<Option<RecordBatch>>>,
     task: Task<()>,
     is_over: bool,
+    _end: EndOnDrop,
 }
 
 impl std::fmt::Debug for Queries {
@@ -222,10 +224,12 @@ impl Queries {
         let memory = self.memory;
         let failed = move |error: DataFusionError| Error::of(&error, memory);
         let values = values.clone();
+        let end = QueryEnd::default();
+        let ends = EndOnDrop(end.clone());
         let started = self.threads.spawn(async move {
             let query = query.with(&values, &context)?;
             let plan = held(&query.plan).clone();
-            let rows = retry::execute(&context, plan).await.map_err(failed)?;
+            let rows = retry::execute(&context, plan, end).await.map_err(failed)?;
             Ok::<_, Error>((query.schema(), rows))
         });
         let (schema, mut rows) = Task(started).join().await??;
@@ -244,7 +248,7 @@ impl Queries {
                 }
             }
         });
-        Ok(QueryRows { schema, batches, task: Task(task), is_over: false })
+        Ok(QueryRows { schema, batches, task: Task(task), is_over: false, _end: ends })
     }
 }
 

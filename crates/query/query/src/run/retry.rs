@@ -18,10 +18,12 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use crate::run::ending::{QueryEnd, with_end};
+
 /// Rows of a batch: the sorts of both tables in all partitions have several at once.
 const ROWS_SORTED: usize = 1024;
 
-/// The rows of a plan.
+/// The rows of a plan, up to its end.
 ///
 /// # Errors
 ///
@@ -29,13 +31,14 @@ const ROWS_SORTED: usize = 1024;
 pub(crate) async fn execute(
     context: &SessionContext,
     plan: LogicalPlan,
+    end: QueryEnd,
 ) -> Result<SendableRecordBatchStream> {
-    let (physical, rows) = begin(context, plan.clone()).await?;
+    let (physical, rows) = begin(context, plan.clone(), &end).await?;
     let holds =
         |node: &Arc<dyn ExecutionPlan>| Ok(node.is::<HashJoinExec>() || limit_of_sort(node).is_some());
     let can_spill = physical.exists(holds)?;
     let schema = rows.schema();
-    let rows = stream::once(first_or_again(rows, context.clone(), plan, can_spill)).try_flatten();
+    let rows = stream::once(first_or_again(rows, context.clone(), (plan, end), can_spill)).try_flatten();
     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
 }
 
@@ -43,14 +46,14 @@ pub(crate) async fn execute(
 async fn first_or_again(
     mut rows: SendableRecordBatchStream,
     context: SessionContext,
-    plan: LogicalPlan,
+    (plan, end): (LogicalPlan, QueryEnd),
     can_spill: bool,
 ) -> Result<SendableRecordBatchStream> {
     match rows.next().await {
         Some(Err(error)) if can_spill && is_of_memory(&error) => {
             // Frees its memory first.
             drop(rows);
-            Ok(begin(&spilling(&context), plan).await?.1)
+            Ok(begin(&spilling(&context), plan, &end).await?.1)
         }
         first => {
             let schema = rows.schema();
@@ -63,10 +66,11 @@ async fn first_or_again(
 async fn begin(
     context: &SessionContext,
     plan: LogicalPlan,
+    end: &QueryEnd,
 ) -> Result<(Arc<dyn ExecutionPlan>, SendableRecordBatchStream)> {
     let frame = context.execute_logical_plan(plan).await?;
     let task = Arc::new(frame.task_ctx());
-    let physical = frame.create_physical_plan().await?;
+    let physical = with_end(frame.create_physical_plan().await?, end)?;
     let rows = execute_stream(Arc::clone(&physical), task)?;
     Ok((physical, rows))
 }

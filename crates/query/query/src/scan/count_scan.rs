@@ -26,7 +26,8 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 use tokio::sync::mpsc::Sender;
 
-use crate::scan::{BATCHES_WAITING, Counts, ScanPlan, properties};
+use crate::logs::unwanted::{ReadingEnd, wanted_input};
+use crate::scan::{BATCHES_WAITING, Counts, ScanPlan, ScanRows, properties};
 use crate::tables::{CountedColumn, CountedTables, OpenCounts, TableRowCounts};
 
 /// A step between the rows of a scan and their groups.
@@ -126,9 +127,10 @@ impl CountedRows {
             counts.passed_on(batch.num_rows());
             rows.blocking_send(Ok(batch)).is_ok()
         };
+        let end: Arc<dyn ReadingEnd> = Arc::new(ScanRows(rows.clone()));
         let name = self.scan.logs.name(index);
         let Some(needed) = self.of_transactions else {
-            let found = self.log(index, counts)?.wanted(&self.scan.wanted);
+            let found = self.log(index, counts, &end)?.wanted(&self.scan.wanted);
             return Ok(send(self.batch(name, &found)?));
         };
         if let Some(directory) = self.directory(index, needed, counts)? {
@@ -144,7 +146,7 @@ impl CountedRows {
             return Ok(true);
         }
         let mut failed = None;
-        let is_wanted = self.scan.read_log(index, counts, &mut |batch| {
+        let is_wanted = self.scan.read_log(index, counts, &end, &mut |batch| {
             let ones = Int64Array::from(vec![1; batch.num_rows()]);
             match self.counted(batch, ones) {
                 Ok(batch) => send(batch),
@@ -181,7 +183,7 @@ impl CountedRows {
     }
 
     /// Counts the rows of a log.
-    fn log(&self, index: usize, counts: &Counts) -> Result<TableRowCounts> {
+    fn log(&self, index: usize, counts: &Counts, end: &Arc<dyn ReadingEnd>) -> Result<TableRowCounts> {
         let ScanPlan { logs, wanted, workers, .. } = &self.scan;
         let mut told = TableRowCounts::default();
         let mut blocks_told = 0;
@@ -208,8 +210,9 @@ impl CountedRows {
         counts.blocks_told.add(blocks_told);
         counts.blocks_read.add(blocks_read);
         counts.blocks_skipped.add(blocks_skipped);
-        let mut ran =
-            told.read(input, *workers).map_err(|error| DataFusionError::from(logs.error(index, &error)))?;
+        let mut ran = told
+            .read(wanted_input(input, Arc::clone(end)), *workers)
+            .map_err(|error| DataFusionError::from(logs.error(index, &error)))?;
         ran.unread.retain(|unread| {
             let has_name =
                 |(database, table): (&str, &str)| wanted.has_name(database.as_bytes(), table.as_bytes());

@@ -27,12 +27,22 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Phy
 use tokio::sync::mpsc::Sender;
 
 use crate::logs::Logs;
+use crate::logs::unwanted::{ReadingEnd, wanted_input};
 use crate::logs::wanted::WantedLogs;
 use crate::scan::properties;
 use crate::tables::{MadeColumn, ReadJob, TableReader};
 
 /// Batches that wait for the query.
 pub(crate) const BATCHES_WAITING: usize = 2;
+
+/// The rows of a scan, which nobody wants any more once those who take them are gone.
+pub(crate) struct ScanRows(pub(crate) Sender<Result<RecordBatch>>);
+
+impl ReadingEnd for ScanRows {
+    fn is_over(&self) -> bool {
+        self.0.is_closed()
+    }
+}
 
 /// A reading of a table.
 #[derive(Debug, Clone)]
@@ -242,6 +252,7 @@ impl ScanPlan {
 
     /// Reads the logs, one after the other, until they end or nobody wants more.
     pub(crate) fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
+        let end: Arc<dyn ReadingEnd> = Arc::new(ScanRows(rows.clone()));
         let _pass = self.logs.pass(|index| self.wanted.has_log(self.logs.name(index)));
         let mut left = self.limit.unwrap_or(usize::MAX);
         for index in self.wanted_logs(counts) {
@@ -251,7 +262,7 @@ impl ScanPlan {
                 counts.rows.record_output(batch.num_rows());
                 rows.blocking_send(Ok(batch)).is_ok() && left > 0
             };
-            if !self.read_log(index, counts, &mut send)? {
+            if !self.read_log(index, counts, &end, &mut send)? {
                 break;
             }
         }
@@ -263,6 +274,7 @@ impl ScanPlan {
         &self,
         index: usize,
         counts: &Counts,
+        end: &Arc<dyn ReadingEnd>,
         send: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> Result<bool> {
         let mut is_over = false;
@@ -278,6 +290,7 @@ impl ScanPlan {
             outputs: &self.outputs,
             schema: &self.schema,
             workers: self.workers,
+            end,
         };
         if let Some(part) = self.reader.open_picked((&self.logs, index), &self.wanted, &self.outputs)? {
             let _reading = self.logs.reading(index);
@@ -285,7 +298,7 @@ impl ScanPlan {
             counts.blocks_skipped.add(part.blocks_skipped);
             counts.blocks_picked.add(part.blocks_read);
             let read = self.reader.read_picked(&part, &job, &mut pass);
-            if is_over {
+            if is_over || end.is_over() {
                 return Ok(false);
             }
             let read = read.map_err(|error| DataFusionError::from(self.logs.archive_error(index, &error)))?;
@@ -302,8 +315,9 @@ impl ScanPlan {
             count.add(run.block_count());
             may_be
         })?;
+        let input = wanted_input(input, Arc::clone(end));
         let ran = self.reader.read(job, input, &mut |batch| passed(pass(batch)));
-        if is_over {
+        if is_over || end.is_over() {
             return Ok(false);
         }
         let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
@@ -352,10 +366,10 @@ impl ScanPlan {
                         counts.blocks_read.add(if is_read { run.block_count() } else { 0 });
                         is_read
                     })?;
-                    self.reader.read(*job, input, &mut sink).map(Some)
+                    self.reader.read(*job, wanted_input(input, Arc::clone(job.end)), &mut sink).map(Some)
                 }
             };
-            if is_over {
+            if is_over || job.end.is_over() {
                 return Ok(false);
             }
             let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(job.index, &error)))?;

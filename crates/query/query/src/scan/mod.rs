@@ -16,7 +16,7 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::{Partitioning, PlanProperties};
 
-pub(crate) use log_scan::{BATCHES_WAITING, Counts, LogScan, ScanPlan};
+pub(crate) use log_scan::{BATCHES_WAITING, Counts, LogScan, ScanPlan, ScanRows};
 
 /// The properties of a plan that reads logs.
 fn properties(equivalences: EquivalenceProperties, partitions: usize) -> Arc<PlanProperties> {

@@ -38,6 +38,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 
 use crate::logs::Logs;
+use crate::logs::unwanted::ReadingEnd;
 use crate::logs::wanted::WantedLogs;
 
 pub(crate) use counts::{CountedTables, OpenCounts, TableRowCounts};
@@ -64,6 +65,8 @@ pub(crate) struct ReadJob<'a> {
     pub(crate) outputs: &'a [MadeColumn],
     pub(crate) schema: &'a SchemaRef,
     pub(crate) workers: usize,
+    /// Tells when nobody wants more of it.
+    pub(crate) end: &'a Arc<dyn ReadingEnd>,
 }
 
 /// A column that is made.

@@ -123,6 +123,9 @@ impl PickedRows<'_> {
         let mut few = SmallBatches { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
         log.each(&pick, self.job.workers, &|picked| self.batches(picked), &mut |bytes, batches| {
             bytes_read += bytes;
+            if self.job.end.is_over() {
+                return Err(left());
+            }
             batches.into_iter().try_for_each(|batch| few.add(batch, sink))
         })?;
         few.pass_on(sink)?;
@@ -206,10 +209,14 @@ impl SmallBatches<'_> {
         };
         match sink(batch) {
             true => Ok(()),
-            // A way out.
-            false => Err(binlogz_archive::Error::writing(std::io::ErrorKind::BrokenPipe.into())),
+            false => Err(left()),
         }
     }
+}
+
+/// A way out.
+fn left() -> binlogz_archive::Error {
+    binlogz_archive::Error::writing(std::io::ErrorKind::BrokenPipe.into())
 }
 
 fn failed(error: impl std::fmt::Display) -> binlogz_archive::Error {

@@ -202,7 +202,7 @@ impl TableReader for ChangesTable {
     }
 
     fn read(&self, job: ReadJob<'_>, input: Input, sink: BatchSink<'_>) -> Result<RunSummary, Error> {
-        let ReadJob { logs, index, log, wanted, outputs, schema, workers } = job;
+        let ReadJob { logs, index, log, wanted, outputs, schema, workers, end: _ } = job;
         let has_ending = |output: &MadeColumn| {
             self.sources.get(output.column()).is_some_and(|(source, _)| *source == ValueSource::Ending)
         };
