@@ -17,7 +17,7 @@ use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlServerArgs};
 use binlogz_cli_common::time::GivenTime;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_flow::{Input, NotInSequence};
-use binlogz_query::{BaseMoment, BaseTable, Error, TableBase, WholeLogs};
+use binlogz_query::{BaseMoment, BaseRows, BaseTable, Error, TableBase, WholeLogs};
 use binlogz_row_changes::{
     EmptyTables, HeadError, LOG_BEGIN, LiveTable, LoggedStatements, PastError, PastMoment, PastSession,
     RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, restore,
@@ -100,7 +100,7 @@ impl ServerBase {
         moment: &PastMoment,
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
-    ) -> Result<Vec<String>, BaseTrouble> {
+    ) -> Result<BaseRows, BaseTrouble> {
         let since = LogsSinceMoment::find(&self.connect, moment, logs)?;
         let mut steps = BaseSteps { base: self, table, moment, logs, since };
         let RestoredTables { mut session, tables, doubts, .. } =
@@ -109,7 +109,11 @@ impl ServerBase {
             return Err(said(line));
         }
         LiveTable::write_log(&tables, &mut session, EmptyTables::Mapped, out)?;
-        Ok(tables.iter().flat_map(|table| table.stored_columns()).map(str::to_owned).collect())
+        let key = tables.first().and_then(LiveTable::key_names).unwrap_or_default();
+        Ok(BaseRows {
+            columns: tables.iter().flat_map(|table| table.stored_columns()).map(str::to_owned).collect(),
+            key: key.into_iter().map(|(now, then)| (now.to_owned(), then.to_owned())).collect(),
+        })
     }
 }
 
@@ -154,14 +158,14 @@ impl TableBase for ServerBase {
         moment: &BaseMoment,
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
-    ) -> Result<Option<Vec<String>>, String> {
+    ) -> Result<Option<BaseRows>, String> {
         let moment = match moment {
             BaseMoment::Before(time) => PastMoment::InLog(TableMoment::Before(*time)),
             BaseMoment::After(gtid) => PastMoment::InLog(TableMoment::After(*gtid)),
             BaseMoment::Executed(gtids) => PastMoment::Executed(gtids.clone()),
         };
         match self.rows(table, &moment, logs, out) {
-            Ok(columns) => Ok(Some(columns)),
+            Ok(rows) => Ok(Some(rows)),
             Err(trouble) if trouble.is_absent => Ok(None),
             Err(trouble) => Err(self.line(trouble)),
         }

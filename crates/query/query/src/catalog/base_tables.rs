@@ -48,6 +48,8 @@ pub(super) struct MomentRows {
     /// For each column, where the reader has it.
     pub(super) places: Vec<MadeColumn>,
     pub(super) schema: SchemaRef,
+    /// The columns of the key by which rows are told apart: what each is called now, and was called then.
+    pub(super) key: Vec<(String, String)>,
     pub(super) workers: usize,
 }
 
@@ -156,7 +158,7 @@ impl BaseTables {
     ) -> Result<Option<MomentRows>, LogError> {
         let mut out = WantedOutput { out: BufWriter::new(scratch()?), reading: self.logs.reading_now() };
         let told = self.base.write_rows((database, table), moment, &*self.logs, &mut out);
-        let Some(columns) = told.map_err(|line| LogError(format!("{database}.{table}: {line}")))? else {
+        let Some(told) = told.map_err(|line| LogError(format!("{database}.{table}: {line}")))? else {
             return Ok(None);
         };
         let logs = logs_of(out.out)?;
@@ -168,14 +170,15 @@ impl BaseTables {
         let image = reader.schema().index_of(AFTER).map_err(|_| lost(AFTER))?;
         let mut places = Vec::new();
         let mut own = Vec::new();
-        for column in &columns {
+        for column in &told.columns {
             let (place, field) = fields.find(column).ok_or_else(|| lost(column))?;
             places.push(MadeColumn::Field(image, place));
             own.push(Arc::clone(field));
         }
         let schema = Arc::new(Schema::new(own.into_iter().collect::<Fields>()));
         let logs = Arc::new(logs);
-        Ok(Some(MomentRows { logs, reader: Arc::new(reader), places, schema, workers: self.workers }))
+        let reader = Arc::new(reader);
+        Ok(Some(MomentRows { logs, reader, places, schema, key: told.key, workers: self.workers }))
     }
 }
 

@@ -16,7 +16,7 @@ use datafusion::logical_expr::TableType;
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 
-use crate::catalog::base_tables::BaseTables;
+use crate::catalog::base_tables::{BaseTables, MomentRows};
 use crate::catalog::moment_table::MomentTable;
 use crate::catalog::schemas::{LOG_SCHEMA, database_of, schema_of};
 use crate::catalog::table::LogTable;
@@ -124,6 +124,18 @@ impl Catalog {
         }
     }
 
+    /// The rows of a table, by its database and name then, at a moment as a user wrote it; `None`: there is no such table.
+    pub(super) fn rows_at(
+        &self,
+        table: (&str, &str),
+        moment: &str,
+    ) -> Result<Option<Arc<MomentRows>>, LogError> {
+        match &self.found.base {
+            Some(base) => apart(|| base.rows(table, Some(moment))),
+            None => Err(no_base(table, moment)),
+        }
+    }
+
     /// Whether tables have the rows of a base.
     pub(crate) fn has_base(&self) -> bool {
         self.found.base.is_some()
@@ -222,6 +234,10 @@ impl SchemaProvider for Database {
     }
 }
 
+fn no_base((database, table): (&str, &str), moment: &str) -> LogError {
+    LogError(format!("{database}.{table} AS OF '{moment}': needs --base, the server that has the tables"))
+}
+
 /// Tables with the schemas of their databases.
 fn in_schemas(names: impl Iterator<Item = (String, String)>) -> BTreeSet<(String, String)> {
     names.map(|(database, table)| (schema_of(&database), table)).collect()
@@ -300,9 +316,7 @@ impl FoundTables {
         let Some(base) = &self.base else {
             return match moment {
                 None => self.changes(schema, table),
-                Some((name, moment)) => Err(LogError(format!(
-                    "{database}.{name} AS OF '{moment}': needs --base, the server that has the tables"
-                ))),
+                Some((name, moment)) => Err(no_base((database, name), moment)),
             };
         };
         if let Some((name, moment)) = moment {

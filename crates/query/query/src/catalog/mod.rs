@@ -7,6 +7,7 @@
 //! log_catalog  which tables there are; user tables are found on demand
 //! schemas      the schema of each database
 //! table_changes the changes of a table, as a function
+//! table_diff   the rows in which two moments of a table differ, as a function
 //! names        tables, columns and functions: for listings and completion
 //! ```
 
@@ -17,6 +18,7 @@ pub(crate) mod names;
 mod schemas;
 mod table;
 pub(crate) mod table_changes;
+pub(crate) mod table_diff;
 
 pub use log_catalog::AskTables;
 pub(crate) use log_catalog::{CATALOG, Catalog};

@@ -40,6 +40,15 @@ pub struct BaseTable {
     pub columns: Vec<String>,
 }
 
+/// What a base wrote of a table at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseRows {
+    /// The columns that the rows have, in their order.
+    pub columns: Vec<String>,
+    /// The columns of the key by which rows are told apart: what each is called now, and was called then. Empty: it isn't among the columns.
+    pub key: Vec<(String, String)>,
+}
+
 /// The logs of a query, for a base that needs those which it hasn't itself.
 pub trait WholeLogs {
     /// How many there are.
@@ -80,7 +89,7 @@ pub trait TableBase: fmt::Debug + Send + Sync {
     fn write_maps(&self, out: &mut dyn Write) -> Result<Vec<BaseTable>, String>;
 
     /// Writes a binary log with the rows that a table, by its database and name then, had at a moment, as inserts, or if it had none, with its
-    /// map alone. Returns the columns that these have, in their order; `None`: there is no such table. The logs are those of the query.
+    /// map alone. `None`: there is no such table. The logs are those of the query.
     ///
     /// # Errors
     ///
@@ -91,5 +100,5 @@ pub trait TableBase: fmt::Debug + Send + Sync {
         moment: &BaseMoment,
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
-    ) -> Result<Option<Vec<String>>, String>;
+    ) -> Result<Option<BaseRows>, String>;
 }

@@ -17,7 +17,7 @@ mod told;
 pub(crate) mod unwanted;
 pub(crate) mod wanted;
 
-pub use base::{BaseMoment, BaseTable, TableBase, WholeLogs};
+pub use base::{BaseMoment, BaseRows, BaseTable, TableBase, WholeLogs};
 pub use inputs::{Logs, SchemaTime};
 pub(crate) use inputs::{ReceivedParts, apart};
 pub(crate) use readings::WantedOutput;

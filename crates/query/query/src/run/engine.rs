@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::catalog::names::Names;
 use crate::catalog::table_changes::{TABLE_CHANGES, TableChangesFunction};
+use crate::catalog::table_diff::{TABLE_DIFF, TableDiffFunction};
 use crate::catalog::{AskTables, CATALOG, Catalog, LOG_SCHEMA};
 use crate::error::{Error, Result};
 use crate::logs::Logs;
@@ -151,6 +152,8 @@ impl QueryEngine {
             if catalog.has_base() {
                 context.register_udtf(TABLE_CHANGES, Arc::new(TableChangesFunction(Arc::clone(&catalog))));
             }
+            // Without a base it says so.
+            context.register_udtf(TABLE_DIFF, Arc::new(TableDiffFunction(Arc::clone(&catalog))));
             functions::all().into_iter().for_each(|function| context.register_udf(function));
             checked::aggregates().into_iter().for_each(|function| context.register_udaf(function));
             Ok((context, catalog))

@@ -408,6 +408,13 @@ impl LiveTable {
         self.columns.iter().map(|column| &*column.name_then)
     }
 
+    /// The columns of the key by which its rows are told apart: what each is called now, and was called at the moment. `None`: one of them
+    /// is generated.
+    pub fn key_names(&self) -> Option<Vec<(&str, &str)>> {
+        let names: Vec<_> = self.key_columns().map(|column| (&*column.name, &*column.name_then)).collect();
+        (names.len() == self.key.len()).then_some(names)
+    }
+
     /// Database and name of the table at the moment.
     pub fn asked(&self) -> (&str, &str) {
         (&self.asked.0, &self.asked.1)
