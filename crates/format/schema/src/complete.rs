@@ -408,7 +408,7 @@ impl DefinedTable {
                 column.kind = facts.signed(column.kind);
                 column.unsigned = Some(facts.is_unsigned);
             }
-            if column.collation.is_none() && facts.is_binary() {
+            if column.collation.is_none() && (facts.is_binary() || facts.is_logged_as_bytes()) {
                 column.collation = Some(BINARY);
             }
             if column.members.is_none() && !facts.members.is_empty() {
@@ -450,6 +450,11 @@ impl ColumnFacts {
     /// Whether it is a string of bytes.
     pub fn is_binary(&self) -> bool {
         self.type_name.contains("BINARY") || self.type_name.contains("BLOB")
+    }
+
+    /// Whether it is a BINARY in logs, of which statements write another text: MariaDB's UUID, INET6 and INET4.
+    pub fn is_logged_as_bytes(&self) -> bool {
+        matches!(self.type_name.as_str(), "UUID" | "INET6" | "INET4")
     }
 
     fn signed(&self, kind: ColumnKind) -> ColumnKind {
@@ -503,6 +508,26 @@ mod tests {
     fn named(tables: &TablesOfLogs, so_far: &TablesSoFar) -> (bool, Option<String>) {
         let completed = tables.complete(&map(), HistoryPlace::default(), so_far);
         (completed.schema.columns().iter().all(|column| column.name.is_some()), completed.problem)
+    }
+
+    #[test]
+    fn addresses_are_bytes_where_the_log_does_not_tell_it() {
+        let map = TableMapEvent {
+            table_id: TableId(1),
+            flags: TableMapFlags::default(),
+            database: b"shop",
+            table: b"t",
+            column_types: &[254; 4],
+            column_metadata: &[254, 16, 254, 16, 254, 4, 254, 4],
+            null_bitmap: Bitmap(&[15]),
+            optional_metadata: OptionalMetadata(&[]),
+        };
+        let map = Arc::new(TableSchema::new(&map, ServerFamily::Mariadb).unwrap());
+        let schema = SchemaFile::parse("CREATE TABLE shop.t (a inet6, b UUID, c INET4, d CHAR(4));").unwrap();
+        let tables = TablesOfLogs::forward(Some(schema));
+        let completed = tables.complete(&map, HistoryPlace::default(), &TablesSoFar::default());
+        let collations = completed.schema.columns().iter().map(|column| column.collation);
+        assert_eq!(collations.collect::<Vec<_>>(), [Some(BINARY), Some(BINARY), Some(BINARY), None]);
     }
 
     #[test]

@@ -414,6 +414,32 @@ fn logs_of_mariadb_are_read() -> binlogz_testkit::Result<()> {
     Ok(())
 }
 
+/// Bytes that are letters by chance too.
+#[test]
+fn addresses_of_mariadb_are_bytes_whatever_they_are() -> binlogz_testkit::Result<()> {
+    let _ = require_tool!(Tool::Mariadb);
+    for metadata in ["NO_LOG", "MINIMAL"] {
+        let options = [("log-bin", "binlog"), ("binlog-format", "ROW"), ("binlog-row-metadata", metadata)];
+        let server = binlogz_testkit::MariadbSandbox::start(&options)?;
+        server.sql(
+            "CREATE DATABASE m; CREATE TABLE m.t (i INET6, j INET4, u UUID); INSERT INTO m.t VALUES ('6161:6262:6363:6464:6161:6262:6363:6464', \
+             '97.98.99.100', '61616262-6364-6566-6768-696a6b6c6d6e'), ('::ffff:192.0.2.0', '10.0.0.0', '00000000-0000-0000-0000-000000000000'); FLUSH \
+             LOGS",
+        )?;
+        let folder = Folder::new();
+        let log = server.binlogs()?.swap_remove(0);
+        let ran = folder.run(["dump", "--no-defaults", "--format", "jsonl", log.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        for values in [
+            r#""i":{"base64":"YWFiYmNjZGRhYWJiY2NkZA=="},"j":{"base64":"YWJjZA=="},"u":{"base64":"YWFiYmNkZWZnaGlqa2xtbg=="}"#,
+            r#""i":{"base64":"AAAAAAAAAAAAAP//wAACAA=="},"j":{"base64":"CgAAAA=="},"u":{"base64":"AAAAAAAAAAAAAAAAAAAAAA=="}"#,
+        ] {
+            assert!(ran.text().contains(values), "{metadata}: {}", ran.text());
+        }
+    }
+    Ok(())
+}
+
 /// Cut logs: the same text up to the cut, the same exit code, in use or not.
 /// Logs with events that only older servers wrote.
 #[test]

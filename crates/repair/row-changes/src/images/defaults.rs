@@ -200,6 +200,9 @@ pub(super) fn is_binary(column: &ColumnSchema, facts: &ColumnFacts) -> bool {
 }
 
 fn string(column: &ColumnSchema, facts: &ColumnFacts, text: &str) -> Option<Vec<u8>> {
+    if facts.is_logged_as_bytes() {
+        return None;
+    }
     if is_binary(column, facts) {
         return fitting(column, text.as_bytes().to_vec(), 0).filter(|_| text.is_ascii());
     }
