@@ -252,7 +252,7 @@ fn take_sources(from: &mut Taker<'_>, count_max: usize) -> Result<Vec<GtidSource
     Ok(sources)
 }
 
-/// The reverse of [`steps`].
+/// The values whose steps these are: each is the sum of those up to it.
 fn summed(mut steps: Vec<i64>) -> Vec<i64> {
     let mut sum = 0i64;
     for step in &mut steps {
@@ -262,7 +262,7 @@ fn summed(mut steps: Vec<i64>) -> Vec<i64> {
     steps
 }
 
-/// The reverse of [`put_from_first`], for so many numbers.
+/// So many numbers, of which the first stands before the column of the others.
 fn from_first(from: &mut Taker<'_>, count: usize) -> Result<Vec<i64>> {
     let first = from.signed()?;
     let mut numbers = column(from, count.saturating_sub(1))?;

@@ -90,7 +90,7 @@ impl DirectoryWalk {
     }
 
     fn events(&mut self, log: &[u8], offset: u64, continues: bool) -> Option<BlockDirectory> {
-        let (framing, lengths) = self.layout.clone()?;
+        let (framing, lengths) = self.layout?;
         let mut found = DirectoryBuilder::new(offset, continues);
         let mut at = if offset == 0 { self.head_size } else { 0 };
         while at < log.len() {
