@@ -28,6 +28,7 @@ mod transactions;
 pub(crate) mod user;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use binlogz_archive::directory::{LogDirectory, NeededDirectory};
 use binlogz_archive::format::directory::DirectoryGroups;
