@@ -349,6 +349,7 @@ fn a_change_after_the_time_of_a_log_but_before_its_begin_goes_back() -> Result<(
 
 /// A statement that ran for long is of the time of its commit, whatever its events say.
 #[test]
+#[allow(clippy::zombie_processes)] // where the test fails, its processes end with the server
 fn what_began_before_the_moment_and_was_committed_after_it_goes_back() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql.sandbox().start()?;

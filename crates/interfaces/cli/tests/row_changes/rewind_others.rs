@@ -17,6 +17,7 @@ const ROWS: usize = 400;
 const TRANSACTIONS: u64 = 60;
 
 #[test]
+#[allow(clippy::zombie_processes)] // where the test fails, its processes end with the server
 fn writers_go_on_while_a_run_is_killed_and_resumed() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql.sandbox().start()?;
