@@ -13,4 +13,3 @@ mod input;
 mod life;
 mod operations;
 mod rows;
-mod selection;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{self, ArchiveStorage};
-use binlogz_archive::{Error as ArchiveError, log, restore};
+use binlogz_archive::{log, restore};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_flow::{Input, LogFacts, Sequel};
@@ -78,10 +78,6 @@ impl ClosedLogs {
         let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
         let manifest = manifest
             .ok_or_else(|| Error::Refused(format!("{shown}: is no archive: it has no manifest.json")))?;
-        if let Some(selection) = manifest.selection {
-            let selection = selection.to_string();
-            return Err(Error::Archive(shown, ArchiveError::Selection { selection }));
-        }
         let files = manifest.files.into_iter().map(|file| (file.name.to_string(), file)).collect();
         ClosedLogs::of(shown, Origin::Archive(storage), files, |file| Ok((file.size, Bytes::Archived(file))))
     }
@@ -115,9 +111,7 @@ impl ClosedLogs {
         let shown = place.display().to_string();
         let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
         let mut logs = BTreeMap::new();
-        // The files of a selection are not those that were purged.
-        let whole = manifest.filter(|manifest| manifest.selection.is_none());
-        for file in whole.unwrap_or_default().files {
+        for file in manifest.unwrap_or_default().files {
             if let Some(number) = names.number(&file.name) {
                 let name = file.name.to_string();
                 let size = file.size;

@@ -1,8 +1,7 @@
 //! Archives closed files: packs, stores, reads back and compares them (`binlogz-archive`). They are purged only once they
 //! are in the archive. If another log follows a log, all files of that log are closed, even the last one. If the archive
 //! can't be reached, files can't be purged; everything else goes on, and health says so after a while. A replica that
-//! needs purged files reads them restored from the archive, one by one (`brought_back`). From an archive that is a selection of tables
-//! none comes back.
+//! needs purged files reads them restored from the archive, one by one (`brought_back`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +12,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use binlogz_archive::Error as ArchiveError;
-use binlogz_archive::chosen_tables::{self, SelectedLog, TableChoice, selected_name};
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, ArchiveStorage};
@@ -29,7 +27,7 @@ use binlogz_store::{FileNumber, StoredLog};
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::rates::Throttles;
-use crate::telemetry::{Telemetry, complain, duties, report, say, spans};
+use crate::telemetry::{Telemetry, complain, duties, say, spans};
 
 /// How often to look for closed files.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -43,8 +41,6 @@ pub struct ArchiveOptions {
     pub to: PathBuf,
     /// Whether files that are encrypted here may go into an archive that is not.
     pub plaintext: bool,
-    /// The tables that are archived. Unless these are all, the archive is a selection, and no file comes back from it.
-    pub tables: TableChoice,
     /// How many bytes may be brought back from the archive.
     pub bring_back: BringBack,
     /// Closed files that wait for so long, and none is archived meanwhile, are a trouble. A large file has more time: see
@@ -64,11 +60,6 @@ impl ArchiveOptions {
     pub const CHECK: Duration = Duration::from_secs(7 * 24 * 3600);
     /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
     pub(crate) const SPEED_MIN: u64 = 1 << 20;
-
-    /// The name of a file in the archive.
-    pub(crate) fn name_of(&self, file: &str) -> String {
-        if self.tables.is_all() { file.to_owned() } else { selected_name(file) }
-    }
 
     /// The log's folder in the archive: another server's files may have the same names.
     pub(crate) fn place_of(&self, kept: &LineageLog) -> PathBuf {
@@ -184,7 +175,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     let mut told = |created: &CreateOutcome| {
         let (CreateOutcome::Added(file) | CreateOutcome::Known(file) | CreateOutcome::StoredAgain(file, _)) =
             created;
-        if let Some(log) = closed.iter().find(|log| *file.name == *options.name_of(&log.name)) {
+        if let Some(log) = closed.iter().find(|log| log.name == file.name) {
             kept.archived.advance(log.number, Instant::now());
         }
         match created {
@@ -202,9 +193,6 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     };
     let is_encrypted = storage.is_encrypted().map_err(failed)?;
     let mut creator = Creator::new(&storage, WORKERS, &mut told).map_err(failed)?;
-    if !options.tables.is_all() {
-        creator.selection(options.tables.clone()).map_err(failed)?;
-    }
     let mut refused = None;
     for log in &closed {
         let directory = &house.directory;
@@ -230,7 +218,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
         let telemetry = Arc::clone(&house.telemetry);
         let throttles = Arc::clone(&house.throttles);
         let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
-        match add(house, &mut creator, options, (&log.name, bytes), mode) {
+        match creator.add_file(&log.name, bytes, Some(mode)) {
             // It is repaired first. What was packed before it is kept.
             Err(torn @ ArchiveError::Torn(_)) => {
                 refused = Some(failed(torn));
@@ -241,25 +229,6 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     }
     creator.finish().map_err(failed)?;
     refused.map_or(Ok(()), Err)
-}
-
-/// Puts a closed file into the archive: the whole of it, or the chosen tables.
-fn add(
-    house: &Housekeeping,
-    creator: &mut Creator<'_>,
-    options: &ArchiveOptions,
-    (name, bytes): (&str, Arc<dyn ReadAt>),
-    mode: u32,
-) -> binlogz_archive::Result<()> {
-    if options.tables.is_all() {
-        return creator.add_file(name, bytes, Some(mode));
-    }
-    let SelectedLog { log, doubts, .. } = chosen_tables::select(&bytes, &options.tables, WORKERS)?;
-    for doubt in doubts.lines() {
-        let line = format!("{name}: in the archive, a selection of tables: {doubt}");
-        report!(house.telemetry, true, &line);
-    }
-    creator.add_file(&options.name_of(name), log, Some(mode))
 }
 
 /// A file that is read no faster than the rate for archiving allows.

@@ -18,14 +18,8 @@ use crate::source::RelaySource;
 fn relay(overdue: Duration) -> RelaySource {
     let random = &mut Random::new(1);
     let to = "/nowhere".into();
-    let archive = Some(ArchiveOptions {
-        to,
-        plaintext: false,
-        tables: binlogz_archive::chosen_tables::TableChoice::default(),
-        bring_back: BringBack::default(),
-        overdue,
-        check: None,
-    });
+    let archive =
+        Some(ArchiveOptions { to, plaintext: false, bring_back: BringBack::default(), overdue, check: None });
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
     let relay = open_source(SourceOptions { archive, ..options(random) }, disk).unwrap();
     let source = SourceLog::hourly(4, 1_700_000_000, 3600);

@@ -93,7 +93,7 @@ impl LogFraming {
         }
     }
 
-    pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
+    fn feed(&mut self, mut bytes: &[u8]) {
         loop {
             let wanted = match self.state {
                 FramingState::Magic => MAGIC.len(),
