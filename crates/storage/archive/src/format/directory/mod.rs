@@ -139,11 +139,24 @@ mod tests {
     use super::decoder::ending_of;
     use super::*;
     use crate::block::Method;
-    use crate::log::directory::{DirectoryTable, DirectoryWalk, PartEnding};
+    use crate::log::directory::{
+        DirectoryColumns, DirectoryTable, DirectoryWalk, PartEnding, ShapeRows, TransactionShape,
+    };
     use crate::log::{Cutter, events};
 
     fn entry(offset: u64, size: usize) -> BlockEntry {
         BlockEntry { offset, size: size as u64, method: Method::Columns, ..BlockEntry::lost() }
+    }
+
+    /// The tables of a directory as the contents list them.
+    fn listed(directory: &BlockDirectory) -> Vec<ListedTable> {
+        let tables = directory.tables.iter().map(|table| ListedTable {
+            database: table.database.clone(),
+            table: table.table.clone(),
+            key: None,
+            definition: None,
+        });
+        tables.collect()
     }
 
     /// The directory of a log of a server, and the tables of its contents.
@@ -154,13 +167,7 @@ mod tests {
         let piece = cutter.next_piece().unwrap().unwrap();
         assert!(cutter.next_piece().unwrap().is_none());
         let directory = piece.directory.unwrap();
-        let tables = directory.tables.iter().map(|table| ListedTable {
-            database: table.database.clone(),
-            table: table.table.clone(),
-            key: None,
-            definition: None,
-        });
-        let tables = tables.collect();
+        let tables = listed(&directory);
         (directory, entry(0, log.len()), tables)
     }
 
@@ -182,7 +189,7 @@ mod tests {
     #[test]
     fn a_directory_comes_back_and_cut_ones_are_errors() {
         let (directory, entry, tables) = sample();
-        assert!(directory.len() > 10 && !directory.tables.is_empty(), "{directory:?}");
+        assert!(directory.len() >= 10 && !directory.tables.is_empty(), "{directory:?}");
         let bytes = told(&directory, 1 << 20);
         let stored = StoredDirectory::new(encode(&[Vec::new(), bytes.clone()]), 2).unwrap();
         assert!(stored.block(0, &entry, &tables, DirectoryGroups::ALL).unwrap().is_none());
@@ -197,6 +204,40 @@ mod tests {
             assert!(decoder.decode(&bytes[..length], &tables, DirectoryGroups::ALL).is_err(), "{length}");
         }
         assert!(StoredDirectory::new(encode(&[bytes]), 2).is_err());
+    }
+
+    /// The directory of transactions that all have one shape.
+    fn of_one_shape(transactions: usize, events: u64, tables: usize) -> BlockDirectory {
+        let rows = vec![ShapeRows { table: 0, counts: [1, 0, 0] }; tables];
+        let ending = PartEnding::Compressible;
+        BlockDirectory {
+            tables: vec![DirectoryTable { database: b"shop".to_vec(), table: b"orders".to_vec() }],
+            shapes: vec![TransactionShape { events, overhead: 0, ending, rows }],
+            columns: DirectoryColumns { shape: vec![0; transactions], ..DirectoryColumns::default() },
+            ..BlockDirectory::default()
+        }
+    }
+
+    /// A few bytes tell the shape of very many transactions.
+    #[test]
+    fn transactions_have_no_more_events_or_tables_than_their_block_has_room_for() {
+        let entry = entry(0, 1000 * HEADER_SIZE);
+        for (events, of_tables) in [(10, 1), (1, 10)] {
+            for transactions in [100, 101, 1000] {
+                let directory = of_one_shape(transactions, events, of_tables);
+                let tables = listed(&directory);
+                let bytes = told(&directory, 1 << 20);
+                assert!(bytes.len() < 200, "{}", bytes.len());
+                let stored = StoredDirectory::new(encode(&[bytes]), 1).unwrap();
+                match stored.block(0, &entry, &tables, DirectoryGroups::SHAPES) {
+                    Ok(found) => assert_eq!((transactions, found), (100, Some(directory))),
+                    Err(error) => {
+                        let found = format!("{} events of transactions", transactions * 10);
+                        assert!(transactions > 100 && error.to_string().contains(&found), "{error}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
