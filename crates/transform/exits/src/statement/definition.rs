@@ -8,6 +8,8 @@
 //! | DEFAULT of zero or nothing, CURRENT_TIMESTAMP | stays | stays |
 //! | any other value | none may be there | stays, unless the same part names a masked column |
 //!
+//! A column that is generated from a masked one, or has it in its DEFAULT, needs a rule of its own.
+//!
 //! AUTO_INCREMENT of the table becomes 1: servers take the highest number that there is.
 
 use std::ops::Range;
@@ -33,6 +35,11 @@ const NO_COLUMNS: [&str; 12] = [
     "LIKE",
     "PARTITION",
 ];
+/// Words of a part that is more than a key: partitions may stand after one, with values, and SUBPARTITION BY KEY is none.
+const NO_PLAIN_KEY: [&str; 5] = ["CHECK", "AS", "PARTITION", "SUBPARTITION", "VALUES"];
+/// Words that end the value or expression of a DEFAULT: what comes next says no more of it.
+const AFTER_DEFAULT: [&str; 9] =
+    ["CHECK", "CONSTRAINT", "REFERENCES", "UNIQUE", "PRIMARY", "KEY", "COLLATE", "ON", "AFTER"];
 /// Words after which a number in parentheses is a precision.
 const CLOCKS: [&str; 5] = ["CURRENT_TIMESTAMP", "NOW", "LOCALTIMESTAMP", "LOCALTIME", "CURRENT_TIME"];
 
@@ -290,11 +297,14 @@ impl DefinitionChecker<'_> {
     /// A key, an option of the table, or a column that is kept: its values stay unless it names a masked column.
     fn other(&mut self, part: Range<usize>, name_at: Option<usize>) -> Result<(), BadDefinition> {
         let (named, may_name) = self.masked_names(&part, name_at);
-        if let (Some(from), Some(name)) = (&named, name_at.and_then(|place| self.words.name_at(place)))
-            && self.has_word(&part, "AS")
+        let source = match self.has_word(&part, "AS") {
+            true => named.clone(),
+            false => self.named_in_default(&part),
+        };
+        if let (Some(from), Some(name)) = (source, name_at.and_then(|place| self.words.name_at(place)))
             && !self.policy.column(self.rules, name.as_bytes()).is_named
         {
-            return Err(BadDefinition::Derived(name, from.clone()));
+            return Err(BadDefinition::Derived(name, from));
         }
         let of_key = name_at.is_none() && self.is_plain_key(&part);
         for place in part {
@@ -314,6 +324,32 @@ impl DefinitionChecker<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The masked column that the expression after DEFAULT names.
+    fn named_in_default(&self, part: &Range<usize>) -> Option<String> {
+        let begin = part.clone().find(|&place| self.is_one_of(place, &["DEFAULT"]))? + 1;
+        let mut depth = 0_usize;
+        for place in begin..part.end {
+            match self.words.at(place) {
+                Some(Token::LParen) => depth += 1,
+                Some(Token::RParen) => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 && place > begin && self.is_one_of(place, &AFTER_DEFAULT) {
+                return None;
+            }
+            let Some(name) = self.words.name_at(place) else { continue };
+            let verdict = self.policy.column(self.rules, name.as_bytes());
+            if verdict.is_named && *verdict.exit != ColumnExit::Keep {
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    fn is_one_of(&self, place: usize, words: &[&str]) -> bool {
+        self.words.word_at(place).is_some_and(|word| words.contains(&word.as_str()))
     }
 
     fn has_word(&self, part: &Range<usize>, word: &str) -> bool {
@@ -370,7 +406,7 @@ impl DefinitionChecker<'_> {
         let has_expression = places.any(|place| {
             let is_open = |place: usize| self.words.at(place) == Some(&Token::LParen);
             (is_open(place) || self.words.at(place) == Some(&Token::Comma)) && is_open(place + 1)
-                || self.words.word_at(place).is_some_and(|word| word == "CHECK" || word == "AS")
+                || self.words.word_at(place).is_some_and(|word| NO_PLAIN_KEY.contains(&word.as_str()))
         });
         let only_numbers = part
             .clone()

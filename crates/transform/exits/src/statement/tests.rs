@@ -100,6 +100,10 @@ fn definitions_leave_without_values_of_masked_columns() {
             "CREATE TABLE people (kind BOOL DEFAULT FALSE, email INT, n BOOL DEFAULT TRUE)",
             "CREATE TABLE people (kind BOOL DEFAULT FALSE, email INT, n BOOL DEFAULT TRUE)",
         ),
+        (
+            "CREATE TABLE people (kind INT, email INT, n INT DEFAULT (id) REFERENCES people (email))",
+            "CREATE TABLE people (kind INT, email INT, n INT DEFAULT (id) REFERENCES people (email))",
+        ),
         ("CREATE TABLE parted (id INT, email INT)", "CREATE TABLE parted (id INT, email INT)"),
         ("CREATE TABLE people LIKE free", "CREATE TABLE people LIKE free"),
         ("CREATE INDEX i ON people (email(8))", "CREATE INDEX i ON people (email(8))"),
@@ -133,6 +137,12 @@ fn definitions_leave_without_values_of_masked_columns() {
             "ALTER TABLE people PARTITION BY LIST (id) (PARTITION p VALUES IN (1))",
             "ALTER TABLE people PARTITION BY LIST (id) (PARTITION p VALUES IN (1))",
         ),
+        (
+            "CREATE TABLE people (id INT, kind INT, email INT) PARTITION BY RANGE (id) SUBPARTITION BY KEY (id) SUBPARTITIONS 2 \
+             (PARTITION p VALUES LESS THAN (1990))",
+            "CREATE TABLE people (id INT, kind INT, email INT) PARTITION BY RANGE (id) SUBPARTITION BY KEY (id) SUBPARTITIONS 2 \
+             (PARTITION p VALUES LESS THAN (1990))",
+        ),
         ("ALTER TABLE people ADD PARTITION PARTITIONS 4", "ALTER TABLE people ADD PARTITION PARTITIONS 4"),
         ("TRUNCATE people", "TRUNCATE people"),
         ("RENAME TABLE free TO freer", "RENAME TABLE free TO freer"),
@@ -163,6 +173,12 @@ fn values_that_may_be_of_masked_columns_keep_a_statement_back() {
         "CREATE TABLE people (kind INT, email VARCHAR(50), CHECK (email <> 'bob'))",
         "CREATE TABLE people (kind INT, email VARCHAR(50), KEY ((lower(email) = 'bob')))",
         "CREATE TABLE people (kind INT, email VARCHAR(50)) PARTITION BY LIST COLUMNS (email) (PARTITION p VALUES IN ('bob'))",
+        "CREATE TABLE people (id INT, kind INT, email INT) PARTITION BY RANGE (kind) SUBPARTITION BY KEY (id) SUBPARTITIONS 2 \
+         (PARTITION p VALUES LESS THAN (1990))",
+        "CREATE TABLE people (id INT, kind INT, email INT) PARTITION BY LIST (kind) SUBPARTITION BY KEY (id) (PARTITION p VALUES IN (7,9))",
+        "CREATE TABLE people (id INT, kind DATE, email INT) PARTITION BY RANGE (YEAR(kind)) SUBPARTITION BY KEY (id) \
+         (PARTITION p VALUES LESS THAN (1990))",
+        "ALTER TABLE people ADD UNIQUE KEY k (id) PARTITION BY RANGE (kind) (PARTITION p VALUES LESS THAN (7))",
         "ALTER TABLE people ADD (x INT, kind INT DEFAULT 7)",
         "ALTER TABLE people ALTER COLUMN email SET DEFAULT 'bob'",
         "ALTER TABLE strict ADD CHECK (note <> 'bob')",
@@ -173,7 +189,6 @@ fn values_that_may_be_of_masked_columns_keep_a_statement_back() {
         "CREATE TABLE strict (note VARCHAR(5), id INT DEFAULT (if(note = 'bob', 1, 2)))",
         "CREATE INDEX i ON strict ((note = 'bob'))",
         "CREATE INDEX i ON people (id, (kind = 7))",
-        "CREATE TABLE people (kind INT, email INT, id INT UNIQUE DEFAULT (kind = 7))",
         "ALTER TABLE strict ADD COLUMN IF NOT EXISTS (note VARCHAR(5) DEFAULT 'bob')",
         "ALTER TABLE strict ADD period VARCHAR(5) DEFAULT 'bob'",
         "ALTER TABLE people ADD PARTITION (PARTITION p VALUES IN ('bob'))",
@@ -226,6 +241,13 @@ fn names_that_get_around_a_rule_are_refused() {
         "ALTER TABLE secrets RENAME TO free",
         "CREATE TABLE people (kind INT, email VARCHAR(50), is_bob INT AS (email = 'bob'))",
         "ALTER TABLE people ADD COLUMN copy VARCHAR(50) GENERATED ALWAYS AS (`email`) STORED",
+        "CREATE TABLE people (kind INT, email VARCHAR(50), copy VARCHAR(50) DEFAULT (email))",
+        "CREATE TABLE people (kind INT, email VARCHAR(50), copy VARCHAR(60) NOT NULL DEFAULT (concat('a', lower(email))) COMMENT 'x')",
+        "ALTER TABLE people ADD copy VARCHAR(50) DEFAULT (`email`) AFTER kind",
+        "ALTER TABLE people ADD COLUMN (x INT, copy VARCHAR(50) DEFAULT (email))",
+        "ALTER TABLE people ALTER COLUMN copy SET DEFAULT (email)",
+        "ALTER TABLE people MODIFY copy VARCHAR(50) DEFAULT email",
+        "CREATE TABLE people (kind INT, email INT, id INT UNIQUE DEFAULT (kind = 7))",
         "RENAME TABLE secrets TO secret_old, free TO freer",
         "CREATE TABLE people (id INT, email VARCHAR(50), kynd INT DEFAULT 7)",
         "CREATE TABLE IF NOT EXISTS strict (note INT)",
