@@ -29,13 +29,18 @@ pub fn report(counts: &ExitCounts) -> Exit {
     }
     for key in &counts.weak_keys {
         warn(&format!(
-            "{key}: rows may get the same unique key, since masks make different values of its columns equal"
+            "{key}: rows may get the same unique key, since the policy may make different values of its columns equal"
         ));
     }
     if !counts.unmet_tables.is_empty() {
         say(&format!("no rows of tables that the policy names: {}", counts.unmet_tables.join(", ")));
     }
-    match counts.unmasked.is_empty() {
+    for place in &counts.unmet_masks {
+        complain(&format!(
+            "no rows of {place}, which the policy was to hide, expected its right name, or optional = true"
+        ));
+    }
+    match counts.unmasked.is_empty() && counts.unmet_masks.is_empty() {
         true => Exit::Done,
         false => Exit::Negative,
     }

@@ -51,8 +51,12 @@ pub struct ExitCounts {
     pub unmasked: BTreeMap<String, u64>,
     /// Unique keys of which masks may make equal rows of different ones.
     pub weak_keys: BTreeSet<String>,
-    /// Tables that the policy names, of which the logs have no rows: each with the line of the policy.
+    /// Tables that the policy names and keeps, of which the logs have no rows: each with the line of the policy. Told once the logs are
+    /// read to their end.
     pub unmet_tables: Vec<String>,
+    /// Tables and columns that the policy was to hide, and that the logs don't have, though rows leave: each with the line of the
+    /// policy. Told once the logs are read to their end.
+    pub unmet_masks: Vec<String>,
     /// Where logs in use end inside an event.
     pub cuts: Vec<(String, CutEvent)>,
 }

@@ -143,24 +143,23 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
 }
 
 const EVERY: &str = "[[table]]\nname = \"*.*\"\n";
+/// Columns of most primary keys, which can't be left out.
+const KEYS: &str = "columns.id = \"hash\"\ncolumns.a = \"hash\"\n";
 
 /// Policies by which no value of any row may leave.
 fn closed_policies() -> [(&'static str, String); 6] {
     [
         ("no tables", format!("{EVERY}leave_out = true")),
         ("no tables by default", "tables = \"leave-out\"".to_owned()),
-        ("no columns", format!("{EVERY}other_columns = \"leave-out\"")),
+        ("no columns", format!("{EVERY}{KEYS}other_columns = \"leave-out\"")),
         (
             "hash",
             format!(
                 "{EVERY}other_columns = \"hash\"\ncolumns.y = \"leave-out\"\ncolumns.q = \"leave-out\"\ncolumns.r = \"leave-out\""
             ),
         ),
-        (
-            "null",
-            format!("{EVERY}other_columns = \"null\"\ncolumns.id = \"leave-out\"\ncolumns.a = \"leave-out\""),
-        ),
-        ("a pattern", format!("{EVERY}columns.\"*\" = \"leave-out\"")),
+        ("null", format!("{EVERY}{KEYS}other_columns = \"null\"")),
+        ("a pattern", format!("{EVERY}{KEYS}columns.\"*\" = \"leave-out\"")),
     ]
 }
 
@@ -227,6 +226,14 @@ fn tables_and_columns_that_are_nowhere_are_told() {
         let rules = format!("[[table]]\nname = \"{name}\"\n[[table]]\nname = \"no.where\"\n");
         let (_, counts) = masked(log.clone(), &rules);
         assert_eq!(counts.unmet_tables, ["no.where (line 5)"], "{name}");
+        let (_, counts) = masked(log.clone(), &format!("{rules}columns.a = \"null\""));
+        assert_eq!(counts.unmet_masks, ["no.where (line 5)"], "{name}");
+        let (leaves, counts) = masked(log.clone(), EVERY);
+        assert!(leaves.is_ok() && counts.unmet_tables.is_empty() && counts.unmet_masks.is_empty(), "{name}");
+        let (leaves, counts) = masked(log.clone(), &format!("{EVERY}columns.nowhere = \"null\""));
+        if leaves.is_ok() && counts.unmasked.is_empty() {
+            assert_eq!(counts.unmet_masks, ["column nowhere of *.* (line 4)"], "{name}");
+        }
         let rule = format!("[[table]]\nname = \"{name}\"\ncolumns.nowhere");
         let (leaves, counts) =
             masked(log.clone(), &format!("{rule} = {{ mask = \"null\", optional = true }}"));

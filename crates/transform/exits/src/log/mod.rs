@@ -13,5 +13,7 @@ mod open_tables;
 pub(crate) mod reader;
 mod run;
 mod sink;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod walker;

@@ -80,8 +80,9 @@ impl MaskedLogs {
         let (to, from) = bounded(QUEUED_MAX);
         let name = name.to_owned();
         let sink = LogSink::new(to, is_live);
+        let reader_run = Arc::clone(&run);
         thread::Builder::new().name("exits".to_owned()).spawn(move || mask(&run, &name, input, sink))?;
-        let reader = MaskedReader { from, chunk: Vec::new(), read: 0, has_ended: false };
+        let reader = MaskedReader { from, chunk: Vec::new(), read: 0, has_ended: false, run: reader_run };
         Ok(if is_live { Input::Live(Box::new(reader)) } else { Input::Stream(Box::new(reader)) })
     }
 
@@ -103,8 +104,16 @@ impl MaskedLogs {
         let run = runs.iter().max_by_key(|run| run.progress.lock().ended).map_or(&self.blank, |run| &**run);
         let progress = run.progress.lock();
         let mut counts = progress.counts.clone();
-        let tables = run.policy.exact_tables().filter(|(number, _)| !progress.met_tables.contains(number));
-        counts.unmet_tables = tables.map(|(_, shown)| shown).collect();
+        drop(progress);
+        // Whoever stopped before the end didn't see all tables.
+        let whole = runs.iter().max_by_key(|run| run.progress.lock().read_whole());
+        if let Some(run) = whole {
+            let progress = run.progress.lock();
+            if progress.read_whole() > 0 {
+                let unmet = progress.met.unmet(&run.policy);
+                (counts.unmet_tables, counts.unmet_masks) = (unmet.kept, unmet.hidden);
+            }
+        }
         counts
     }
 }
@@ -136,6 +145,7 @@ struct MaskedReader {
     /// Bytes of the chunk that were read.
     read: usize,
     has_ended: bool,
+    run: Arc<ExitRun>,
 }
 
 impl Read for MaskedReader {
@@ -143,7 +153,10 @@ impl Read for MaskedReader {
         while self.read >= self.chunk.len() && !self.has_ended {
             match self.from.recv() {
                 Ok(MaskedChunk::Bytes(chunk)) => (self.chunk, self.read) = (chunk, 0),
-                Ok(MaskedChunk::End) => self.has_ended = true,
+                Ok(MaskedChunk::End) => {
+                    self.has_ended = true;
+                    self.run.progress.lock().read += 1;
+                }
                 Ok(MaskedChunk::Failed(why)) => {
                     self.has_ended = true;
                     return Err(io::Error::other(why));

@@ -1,13 +1,12 @@
 //! What the logs of one run have in common: the policy, the tables, and what was met so far.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use binlogz_schema::{TablesOfLogs, TablesSoFar};
 use parking_lot::Mutex;
 
 use crate::counts::ExitCounts;
-use crate::policy::ExitPolicy;
+use crate::policy::{ExitPolicy, MetRules};
 
 /// What the logs of one reading have in common.
 pub(super) struct ExitRun {
@@ -45,8 +44,17 @@ pub(super) struct ExitProgress {
     pub(super) ended: usize,
     pub(super) so_far: TablesSoFar,
     pub(super) counts: ExitCounts,
-    /// Rules that name a table exactly of which there are rows.
-    pub(super) met_tables: BTreeSet<usize>,
+    /// How many logs were read to their end, once they were masked.
+    pub(super) read: usize,
+    /// What the rules met.
+    pub(super) met: MetRules,
+}
+
+impl ExitProgress {
+    /// The number of logs that were begun and read to their end; 0: one of them wasn't, which may have more.
+    pub(super) fn read_whole(&self) -> usize {
+        if self.read == self.begun { self.read } else { 0 }
+    }
 }
 
 impl std::fmt::Debug for ExitRun {

@@ -64,8 +64,10 @@ pub(super) struct LogMasker<'r> {
     tables: OpenTables,
     plans: Vec<RememberedPlan>,
     counts: ExitCounts,
-    /// Rules that name a table exactly of which there were no rows so far.
+    /// Rules of which there were no rows so far.
     unmet: Vec<usize>,
+    /// Whether there were rows of a table that isn't left out.
+    has_leaving: bool,
     failed: Option<ExitError>,
 }
 
@@ -100,7 +102,8 @@ impl<'r> LogMasker<'r> {
             tables: OpenTables::default(),
             plans: Vec::new(),
             counts: ExitCounts::default(),
-            unmet: run.policy.exact_tables().map(|(number, _)| number).collect(),
+            unmet: run.policy.rule_numbers().collect(),
+            has_leaving: false,
             failed: None,
         }
     }
@@ -111,11 +114,12 @@ impl<'r> LogMasker<'r> {
             self.counts.unmasked("transactions that aren't whole at the end of a log", 1);
         }
         let failed = self.failed.map(|error| error.to_string()).or(failed);
-        let exact = self.run.policy.exact_tables().map(|(number, _)| number);
-        let met: Vec<usize> = exact.filter(|number| !self.unmet.contains(number)).collect();
+        let rules = self.run.policy.rule_numbers();
+        let met: Vec<usize> = rules.filter(|number| !self.unmet.contains(number)).collect();
         let mut progress = self.run.progress.lock();
         progress.ended += usize::from(is_whole && failed.is_none());
-        progress.met_tables.extend(met);
+        progress.met.meet_tables(met);
+        progress.met.has_leaving |= self.has_leaving;
         let all = &mut progress.counts;
         all.transactions += self.counts.transactions;
         all.masked_rows += self.counts.masked_rows;
@@ -405,6 +409,7 @@ impl<'r> LogMasker<'r> {
         let policy = &self.run.policy;
         self.unmet.retain(|&number| !policy.is_of(number, map.database, map.table));
         let exit = policy.table(map.database, map.table);
+        self.has_leaving |= exit != TableExit::LeaveOut;
         let schema = match &exit {
             TableExit::Keep if !self.run.completes => None,
             TableExit::Keep | TableExit::LeaveOut | TableExit::Masked(_) => {
@@ -415,8 +420,8 @@ impl<'r> LogMasker<'r> {
             (TableExit::LeaveOut, schema) => (RowsFate::LeaveOut(schema.and_then(Result::ok)), None),
             (TableExit::Keep, Some(Ok(schema))) => {
                 let made = self.made_plan(&schema, None)?;
-                let content =
-                    MapContent { plan: None, completed: Some((&made.completed.schema, &made.completed.key)) };
+                let family = self.lengths.family();
+                let content = MapContent { plan: None, completed: Some(&made.completed), family };
                 (RowsFate::Keep, Some(rewritten(&map, &content, post_header_length)?))
             }
             (TableExit::Keep, None | Some(Err(_))) => (RowsFate::Keep, Some(body.to_vec())),
@@ -446,8 +451,8 @@ impl<'r> LogMasker<'r> {
             Some(Err(why)) => return Ok((RowsFate::Unmasked(why, Some(Arc::clone(schema))), None)),
             None => return Ok((RowsFate::LeaveOut(Some(Arc::clone(schema))), None)),
         };
-        let completed = (&*made.completed.schema, &*made.completed.key);
-        let content = MapContent { plan: Some(&plan), completed: self.run.completes.then_some(completed) };
+        let completed = self.run.completes.then_some(&*made.completed);
+        let content = MapContent { plan: Some(&plan), completed, family: self.lengths.family() };
         let body = rewritten(map, &content, self.lengths.of(EventType::TABLE_MAP))?;
         Ok((RowsFate::Mask(plan), Some(body)))
     }
@@ -468,6 +473,7 @@ impl<'r> LogMasker<'r> {
             Some(rules) => match TablePlan::of(&run.policy, rules, &completed) {
                 Ok(plan) => {
                     plan.weak_keys.iter().for_each(|key| progress.counts.weak_key(key));
+                    progress.met.meet_columns(&run.policy, rules, plan.column_names());
                     Some(Ok(Arc::new(plan)))
                 }
                 Err(NoPlan::Nameless) => Some(Err(nameless(map, completed.problem.as_deref()).into())),
@@ -566,7 +572,8 @@ impl<'r> LogMasker<'r> {
         let masker = RowMasker { plan, key: self.run.policy.key.as_ref() };
         // The error would tell what it found.
         let Ok(masked) = masker.event(&event, &mut self.decoder) else {
-            self.counts.unmasked(&format!("{}: rows that can't be read", plan.shown), 1);
+            let count = self.rows_in(Some(&plan.schema), header.event_type, body);
+            self.counts.unmasked(&format!("{}: rows that can't be read", plan.shown), count);
             return self.take_rows((header, body), event.flags, false);
         };
         self.counts.masked_rows += masked.masked;

@@ -6,6 +6,7 @@
 //! [[table]]
 //! name = "shop.customers"           * stands for any characters
 //! leave_out = false
+//! optional = false                  whether logs needn't have such a table
 //! other_columns = "keep"            columns that aren't named below
 //! partition_columns = ["id"]        by which it is partitioned: bounds of new partitions are their values
 //! [table.columns]
@@ -47,6 +48,8 @@ struct TableEntry {
     name: Spanned<String>,
     #[serde(default)]
     leave_out: bool,
+    #[serde(default)]
+    optional: bool,
     other_columns: Option<Spanned<Value>>,
     #[serde(default)]
     partition_columns: Vec<String>,
@@ -187,11 +190,14 @@ impl PolicyReader<'_> {
                 Some((exit, self.line(value)))
             }
         };
+        let has_only_optional =
+            others.is_none() && !columns.is_empty() && columns.iter().all(|column| column.is_optional);
         Ok(TableRule {
             database,
             table,
             line: self.line(&entry.name),
             leaves_out: entry.leave_out,
+            is_optional: entry.optional || has_only_optional,
             partition_columns: entry.partition_columns.iter().map(|name| name.to_lowercase()).collect(),
             columns,
             others,

@@ -2,10 +2,12 @@
 
 mod file;
 mod json_rule;
+mod met;
 
 use std::path::Path;
 
 pub(crate) use json_rule::{JsonExit, JsonRule};
+pub(crate) use met::MetRules;
 use ring::digest::{SHA256, digest};
 
 use crate::error::PolicyError;
@@ -30,6 +32,8 @@ struct TableRule {
     table: String,
     line: usize,
     leaves_out: bool,
+    /// Whether logs needn't have such a table.
+    is_optional: bool,
     /// The columns by which it is partitioned; empty: not told.
     partition_columns: Vec<String>,
     columns: Vec<ColumnRule>,
@@ -128,11 +132,7 @@ impl ExitPolicy {
         if rules.iter().any(|(_, rule)| rule.leaves_out) {
             return TableExit::LeaveOut;
         }
-        let changes = |exit: &ColumnExit| *exit != ColumnExit::Keep;
-        let has_changes = rules.iter().any(|(_, rule)| {
-            rule.columns.iter().any(|column| changes(&column.exit))
-                || rule.others.as_ref().is_some_and(|(exit, _)| changes(exit))
-        });
+        let has_changes = rules.iter().any(|(_, rule)| rule.hides());
         match (rules.is_empty(), has_changes) {
             (true, _) if self.leaves_others_out => TableExit::LeaveOut,
             (_, false) => TableExit::Keep,
@@ -179,11 +179,9 @@ impl ExitPolicy {
             && columns.all(|name| *self.column(rules, name.as_bytes()).exit == ColumnExit::Keep)
     }
 
-    /// The rules that name a table exactly, and how to show each.
-    pub(crate) fn exact_tables(&self) -> impl Iterator<Item = (usize, String)> + '_ {
-        let rules = self.rules.iter().enumerate();
-        let exact = rules.filter(|(_, rule)| rule.is_exact());
-        exact.map(|(number, rule)| (number, format!("{}.{} (line {})", rule.database, rule.table, rule.line)))
+    /// The numbers of all rules.
+    pub(crate) fn rule_numbers(&self) -> std::ops::Range<usize> {
+        0..self.rules.len()
     }
 
     /// Whether the rule of a number names this table.
@@ -206,6 +204,13 @@ impl ExitPolicy {
 }
 
 impl TableRule {
+    /// Whether anything of its tables doesn't leave as it is.
+    fn hides(&self) -> bool {
+        let columns = self.columns.iter().map(|column| &column.exit);
+        let mut exits = columns.chain(self.others.iter().map(|(exit, _)| exit));
+        self.leaves_out || exits.any(|exit| *exit != ColumnExit::Keep)
+    }
+
     /// Whether it names one table, without a pattern.
     fn is_exact(&self) -> bool {
         !self.database.contains('*') && !self.table.contains('*')

@@ -1,26 +1,31 @@
 //! The table map of a table that leaves: without labels of masked columns, and without metadata that we can't read.
 //!
 //! The labels of an ENUM or SET may be what has to be hidden. Their numbers take their place; servers don't read them.
-//! Where a reader comes next that has to know columns, the map gets the names, members and key that a schema tells.
+//! Where a reader comes next that has to know columns, the map gets the names, signs, collations, members and key that a schema tells.
 
 use binlogz_binlog::Result;
 use binlogz_binlog::event::table_map_metadata::{
-    DefaultCharset, MetadataNumbers, MetadataStrings, StringLists,
+    DefaultCharset, HighFirstBits, MetadataNumbers, MetadataStrings, StringLists,
 };
-use binlogz_binlog::event::{ColumnType, MetadataField, OptionalMetadata, TableMapEvent};
-use binlogz_binlog::row::TableSchema;
+use binlogz_binlog::event::{ColumnType, MetadataField, OptionalMetadata, ServerFamily, TableMapEvent};
+use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
+use binlogz_schema::CompletedTable;
 
 use super::plan::TablePlan;
 
-/// utf8mb4_0900_ai_ci: that of members that a schema names.
+/// utf8mb4_0900_ai_ci: that of members that a schema names, and of texts whose collation it doesn't tell.
 const UTF8MB4: u64 = 255;
+/// That of binary strings, and of MariaDB's geometries.
+const BINARY: u64 = 63;
 
 /// What a map says beside its types.
 pub(crate) struct MapContent<'t> {
     /// `None`: the table leaves as it is.
     pub(crate) plan: Option<&'t TablePlan>,
-    /// The table with all that is known of it, and its key; `None`: nothing is added.
-    pub(crate) completed: Option<(&'t TableSchema, &'t [usize])>,
+    /// The table with all that is known of it; `None`: nothing is added.
+    pub(crate) completed: Option<&'t CompletedTable>,
+    /// The family of the server that wrote the map.
+    pub(crate) family: ServerFamily,
 }
 
 /// The body of a map.
@@ -36,6 +41,8 @@ pub(crate) fn rewritten(
     let mut metadata = Vec::new();
     let mut has_names = false;
     let mut has_key = false;
+    let mut has_signs = false;
+    let mut has_collations = false;
     let mut missing = vec![ColumnType::ENUM, ColumnType::SET];
     for field in map.optional_metadata.iter() {
         let field = field?;
@@ -56,13 +63,23 @@ pub(crate) fn rewritten(
                     other,
                     MetadataField::SimplePrimaryKey(_) | MetadataField::PrimaryKeyWithPrefix(_)
                 );
+                has_signs |= matches!(other, MetadataField::Signedness(_));
+                has_collations |=
+                    matches!(other, MetadataField::DefaultCharset(_) | MetadataField::ColumnCharset(_));
                 other.encode(&mut metadata);
             }
         }
     }
-    if let Some((schema, key)) = content.completed {
+    if let Some(completed) = content.completed {
+        let (schema, key) = (&*completed.schema, &*completed.key);
         if !has_names {
             put_names(schema, &mut metadata);
+        }
+        if !has_signs {
+            put_signs(schema, &mut metadata);
+        }
+        if !has_collations && completed.is_told && completed.problem.is_none() {
+            put_collations(schema, content.family, &mut metadata);
         }
         if !has_key && !key.is_empty() {
             let mut value = Vec::new();
@@ -137,6 +154,59 @@ fn put_names(schema: &TableSchema, metadata: &mut Vec<u8>) {
     }
 }
 
+/// Which numbers are unsigned, if that is known of any.
+fn put_signs(schema: &TableSchema, metadata: &mut Vec<u8>) {
+    let numbers = || schema.columns().iter().filter(|column| column.column_type.is_numeric());
+    if numbers().any(|column| column.unsigned.is_some()) {
+        let mut value = Vec::new();
+        HighFirstBits::encode(numbers().map(|column| column.unsigned == Some(true)), &mut value);
+        MetadataField::Signedness(HighFirstBits(&value)).encode(metadata);
+    }
+}
+
+/// The collations of strings in a table that is known. Servers name those of all, or of none.
+fn put_collations(schema: &TableSchema, family: ServerFamily, metadata: &mut Vec<u8>) {
+    let collations = schema.columns().iter().filter_map(|column| collation(column, family));
+    let mut value = Vec::new();
+    MetadataNumbers::encode(collations, &mut value);
+    if !value.is_empty() {
+        MetadataField::ColumnCharset(MetadataNumbers(&value)).encode(metadata);
+    }
+}
+
+/// The collation of a column that counts as a string in the map of a server of this family.
+fn collation(column: &ColumnSchema, family: ServerFamily) -> Option<u64> {
+    match column.kind {
+        ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. } => {
+            Some(column.collation.unwrap_or(UTF8MB4))
+        }
+        ColumnKind::Vector { .. } => Some(BINARY),
+        ColumnKind::Geometry { .. } => (family == ServerFamily::Mariadb).then_some(BINARY),
+        ColumnKind::Null
+        | ColumnKind::TinyInt { .. }
+        | ColumnKind::SmallInt { .. }
+        | ColumnKind::MediumInt { .. }
+        | ColumnKind::Int { .. }
+        | ColumnKind::BigInt { .. }
+        | ColumnKind::Decimal(_)
+        | ColumnKind::Float
+        | ColumnKind::Double
+        | ColumnKind::Bit { .. }
+        | ColumnKind::Year
+        | ColumnKind::Date
+        | ColumnKind::Time { .. }
+        | ColumnKind::DateTime { .. }
+        | ColumnKind::Timestamp { .. }
+        | ColumnKind::OldTime
+        | ColumnKind::OldDateTime
+        | ColumnKind::OldTimestamp
+        | ColumnKind::Enum { .. }
+        | ColumnKind::Set { .. }
+        | ColumnKind::Json { .. }
+        | ColumnKind::TypedArray => None,
+    }
+}
+
 /// The members of all columns of a type, if all are known; whether there are any.
 fn put_known_members(
     schema: &TableSchema,
@@ -155,4 +225,74 @@ fn put_known_members(
         put_field(column_type, &value, metadata);
     }
     !value.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use binlogz_binlog::event::{Bitmap, TableId, TableMapFlags};
+
+    use super::*;
+
+    /// A map of BIGINT, INT, VARCHAR(40), VARBINARY(40) and GEOMETRY, as servers before 8.0.1 write it.
+    fn old_map(optional: &[u8]) -> TableMapEvent<'_> {
+        TableMapEvent {
+            table_id: TableId(1),
+            flags: TableMapFlags::default(),
+            database: b"d",
+            table: b"t",
+            column_types: &[8, 3, 15, 15, 255],
+            column_metadata: &[40, 0, 40, 0, 4],
+            null_bitmap: Bitmap(&[0]),
+            optional_metadata: OptionalMetadata(optional),
+        }
+    }
+
+    /// What a reader learns of the columns from the map that leaves: signs and collations.
+    fn learnt(
+        optional: &[u8],
+        problem: Option<&str>,
+        family: ServerFamily,
+    ) -> (Vec<Option<bool>>, Vec<Option<u64>>) {
+        let map = old_map(optional);
+        let schema = TableSchema::new(&map, family).unwrap().completed(|index, column| {
+            column.name = Some(format!("c{index}").into_bytes().into());
+            if column.column_type.is_numeric() && column.unsigned.is_none() {
+                column.unsigned = Some(index == 0);
+            }
+            if index == 3 {
+                column.collation.get_or_insert(BINARY);
+            }
+        });
+        let completed = CompletedTable {
+            schema: Arc::new(schema),
+            key: vec![0],
+            keys: Vec::new(),
+            problem: problem.map(str::to_owned),
+            is_told: true,
+        };
+        let content = MapContent { plan: None, completed: Some(&completed), family };
+        let body = rewritten(&map, &content, 8).unwrap();
+        let read = TableSchema::new(&TableMapEvent::decode(&body, 8).unwrap(), family).unwrap();
+        let columns = read.columns().iter();
+        columns.map(|column| (column.unsigned, column.collation)).unzip()
+    }
+
+    #[test]
+    fn a_map_gets_the_signs_and_collations_that_a_schema_tells() {
+        let signs = vec![Some(true), Some(false), None, None, None];
+        for family in [ServerFamily::Mysql, ServerFamily::Mariadb] {
+            let collations = vec![None, None, Some(UTF8MB4), Some(BINARY), None];
+            assert_eq!(learnt(b"", None, family), (signs.clone(), collations), "{family:?}");
+        }
+        // Its own are left as they are.
+        let own = b"\x01\x01\x40\x03\x02\x08\x3f";
+        let (own_signs, own_collations) = learnt(own, None, ServerFamily::Mysql);
+        assert_eq!(own_signs[..2], [Some(false), Some(true)]);
+        assert_eq!(own_collations[2..4], [Some(8), Some(BINARY)]);
+        // It isn't known which strings are bytes.
+        let (known, unknown) = learnt(b"", Some("not all is known"), ServerFamily::Mysql);
+        assert_eq!((known, unknown), (signs, vec![None; 5]));
+    }
 }

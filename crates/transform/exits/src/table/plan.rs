@@ -6,7 +6,7 @@ use binlogz_binlog::row::{ColumnKind, TableSchema};
 use binlogz_schema::CompletedTable;
 
 use crate::policy::{ColumnExit, ExitPolicy};
-use crate::value::ValueMask;
+use crate::value::{ValueMask, may_share_hash};
 
 /// What becomes of a column's values.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,15 @@ pub(crate) struct TablePlan {
     pub(crate) columns: Vec<ColumnPlan>,
     /// The unique keys that may no longer tell rows apart, as lines for people.
     pub(crate) weak_keys: Vec<String>,
+}
+
+/// Whether different values of a column are different in what leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Distinctness {
+    Sure,
+    /// Two may become equal.
+    Likely,
+    Lost,
 }
 
 /// Why a table's rows can't leave.
@@ -71,6 +80,11 @@ impl TablePlan {
         Ok(plan)
     }
 
+    /// The names of its columns.
+    pub(crate) fn column_names(&self) -> impl Iterator<Item = &[u8]> {
+        self.schema.columns().iter().filter_map(|column| column.name.as_deref())
+    }
+
     fn column_name(&self, index: usize) -> String {
         let name = self.schema.columns().get(index).and_then(|column| column.name.as_deref());
         String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
@@ -92,14 +106,17 @@ impl TablePlan {
         let primary = columns.filter(|(_, column)| column.primary_key.is_some()).map(|(index, _)| index);
         let primary: Vec<usize> = primary.collect();
         for key in keys.iter().chain([&primary]) {
-            let merged: Vec<usize> = key.iter().copied().filter(|&index| self.merges(index)).collect();
-            let Some(&first) = merged.first() else { continue };
+            let Some(first) =
+                key.iter().copied().find(|&index| self.distinctness(index) != Distinctness::Sure)
+            else {
+                continue;
+            };
             let names: Vec<String> = key.iter().map(|&index| self.column_name(index)).collect();
             let names = names.join(", ");
-            if merged.len() == key.len() {
+            if key.iter().all(|&index| self.distinctness(index) == Distinctness::Lost) {
                 let line = policy.shown(policy.column(rules, self.column_name(first).as_bytes()).line);
                 return Err(NoPlan::Refused(format!(
-                    "{line}: {}: ({names}) is a unique key, of which the mask makes equal values, expected hash or leave-out",
+                    "{line}: {}: ({names}) is a unique key, of which the policy makes equal values, expected hash or keep",
                     self.shown
                 )));
             }
@@ -111,14 +128,22 @@ impl TablePlan {
         Ok(())
     }
 
-    /// Whether different values of a column become equal.
-    fn merges(&self, index: usize) -> bool {
-        match self.columns.get(index) {
-            None | Some(ColumnPlan::Keep | ColumnPlan::LeaveOut) => false,
-            Some(ColumnPlan::Mask(mask)) => match mask {
-                ValueMask::Fixed(_) | ValueMask::Partial { .. } | ValueMask::Year => true,
-                // A unique key takes any number of NULLs.
-                ValueMask::Hash { .. } | ValueMask::Null | ValueMask::Json(_) => false,
+    /// Whether different values of a column stay different.
+    fn distinctness(&self, index: usize) -> Distinctness {
+        let Some((plan, column)) = self.columns.get(index).zip(self.schema.columns().get(index)) else {
+            return Distinctness::Sure;
+        };
+        match plan {
+            ColumnPlan::Keep => Distinctness::Sure,
+            // Rows get its default: perhaps NULL, of which a unique key takes any number.
+            ColumnPlan::LeaveOut if column.nullable => Distinctness::Likely,
+            ColumnPlan::LeaveOut => Distinctness::Lost,
+            ColumnPlan::Mask(mask) => match mask {
+                ValueMask::Fixed(_) | ValueMask::Partial { .. } | ValueMask::Year => Distinctness::Lost,
+                ValueMask::Hash { ignores_case } if may_share_hash(column, *ignores_case) => {
+                    Distinctness::Likely
+                }
+                ValueMask::Hash { .. } | ValueMask::Null | ValueMask::Json(_) => Distinctness::Sure,
             },
         }
     }
@@ -137,6 +162,7 @@ pub(crate) fn shown(database: &[u8], table: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use binlogz_binlog::event::{
         Bitmap, OptionalMetadata, ServerFamily, TableId, TableMapEvent, TableMapFlags,
@@ -144,18 +170,18 @@ mod tests {
 
     use super::*;
 
-    /// `d.t`: an INT `id`, a VARCHAR(40) `email`, a DATE `born`; and what else its map says.
+    /// `d.t`: an INT `id`, a VARCHAR of 40 bytes `email`, a DATE `born`, a CHAR of 2 bytes `short`; and what else its map says.
     fn schema(further: &[u8]) -> TableSchema {
-        let names = b"\x04\x0e\x02id\x05email\x04born";
+        let names = b"\x04\x14\x02id\x05email\x04born\x05short";
         let metadata = [names, further].concat();
         let map = TableMapEvent {
             table_id: TableId(1),
             flags: TableMapFlags::default(),
             database: b"d",
             table: b"t",
-            column_types: &[3, 15, 10],
-            column_metadata: &[40, 0],
-            null_bitmap: Bitmap(&[7]),
+            column_types: &[3, 15, 10, 254],
+            column_metadata: &[40, 0, 254, 2],
+            null_bitmap: Bitmap(&[6]),
             optional_metadata: OptionalMetadata(&metadata),
         };
         TableSchema::new(&map, ServerFamily::Mysql).unwrap()
@@ -165,7 +191,11 @@ mod tests {
     fn plan(columns: &str, keys: &[&[usize]], further: &[u8]) -> Result<TablePlan, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("exits.toml");
-        fs::write(&path, format!("[[table]]\nname = \"d.t\"\n[table.columns]\n{columns}")).unwrap();
+        let key = folder.path().join("key");
+        fs::write(&key, "a key of sixteen").unwrap();
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        let rules = format!("key_file = \"key\"\n[[table]]\nname = \"d.t\"\n[table.columns]\n{columns}");
+        fs::write(&path, rules).unwrap();
         let policy = ExitPolicy::read(&path).unwrap();
         let table = CompletedTable {
             schema: Arc::new(schema(further)),
@@ -185,7 +215,7 @@ mod tests {
     fn a_column_that_the_table_lacks_is_refused_before_anything_leaves() {
         assert_eq!(
             plan("emial = \"null\"", &[], b"").unwrap_err(),
-            "exits.toml line 4: d.t has no column emial, expected one of its columns, or optional = true"
+            "exits.toml line 5: d.t has no column emial, expected one of its columns, or optional = true"
         );
         assert!(plan("emial = { mask = \"null\", optional = true }", &[], b"").is_ok());
         assert!(plan("EMAIL = \"null\"", &[], b"").is_ok());
@@ -194,7 +224,7 @@ mod tests {
     #[test]
     fn a_mask_that_makes_equal_values_of_a_unique_key_is_refused_or_said() {
         let fixed = "email = { mask = \"fixed\", value = \"x\" }";
-        let refused = "exits.toml line 4: d.t: (email) is a unique key, of which the mask makes equal values, expected hash or leave-out";
+        let refused = "exits.toml line 5: d.t: (email) is a unique key, of which the policy makes equal values, expected hash or keep";
         assert_eq!(plan(fixed, &[&[0], &[1]], b"").unwrap_err(), refused);
         assert_eq!(plan("email = { mask = \"partial\", last = 2 }", &[&[1]], b"").unwrap_err(), refused);
         // The map's own primary key.
@@ -204,5 +234,46 @@ mod tests {
         let weak = plan(fixed, &[&[0, 1]], b"\x08\x02\x00\x01").unwrap();
         assert_eq!(weak.weak_keys, ["d.t (id, email)"]);
         assert!(plan(fixed, &[&[0]], b"").unwrap().weak_keys.is_empty());
+    }
+
+    #[test]
+    fn a_unique_key_that_is_left_out_is_refused_or_said() {
+        let left_out = "id = \"leave-out\"";
+        assert!(plan(left_out, &[&[0]], b"").unwrap_err().contains("d.t: (id) is a unique key"));
+        assert!(plan(left_out, &[], b"\x08\x01\x00").unwrap_err().contains("d.t: (id) is a unique key"));
+        let both = "id = \"leave-out\"\nshort = { mask = \"fixed\", value = \"x\" }";
+        assert!(
+            plan(both, &[&[0, 3]], b"\x03\x02\x08\x08")
+                .unwrap_err()
+                .contains("d.t: (id, short) is a unique key")
+        );
+        assert_eq!(plan(left_out, &[&[0, 1]], b"").unwrap().weak_keys, ["d.t (id, email)"]);
+        // Its default may be NULL.
+        assert_eq!(plan("email = \"leave-out\"", &[&[1]], b"").unwrap().weak_keys, ["d.t (email)"]);
+        assert!(plan(left_out, &[&[1]], b"").unwrap().weak_keys.is_empty());
+    }
+
+    #[test]
+    fn a_hash_that_different_values_may_share_is_said_of_a_unique_key() {
+        // utf8mb4_bin, utf8mb4_0900_as_cs, latin1_bin, latin1_swedish_ci, binary: of `email` and `short`.
+        for (collations, hash, key, is_weak) in [
+            ([8, 8], "email = \"hash\"", 1, false),
+            ([8, 8], "email = { mask = \"hash\", ignore_case = true }", 1, false),
+            ([47, 8], "email = \"hash\"", 1, false),
+            ([47, 8], "email = { mask = \"hash\", ignore_case = true }", 1, true),
+            ([63, 8], "email = { mask = \"hash\", ignore_case = true }", 1, false),
+            ([46, 8], "email = \"hash\"", 1, true),
+            ([8, 8], "short = \"hash\"", 3, true),
+            ([8, 63], "short = \"hash\"", 3, true),
+            ([8, 8], "id = \"hash\"", 0, false),
+            ([8, 8], "born = \"hash\"", 2, false),
+        ] {
+            let charsets = [&[3, 2][..], &collations].concat();
+            let weak = plan(hash, &[&[key]], &charsets).unwrap().weak_keys;
+            assert_eq!(weak.len(), usize::from(is_weak), "{collations:?} {hash}: {weak:?}");
+        }
+        // Nobody says whether the column tells cases apart.
+        let ignoring = "email = { mask = \"hash\", ignore_case = true }";
+        assert_eq!(plan(ignoring, &[&[1]], b"").unwrap().weak_keys, ["d.t (email)"]);
     }
 }

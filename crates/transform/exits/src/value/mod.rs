@@ -133,10 +133,18 @@ fn hash_fits(column: &ColumnSchema) -> Result<(), String> {
     }
 }
 
+/// Whether different values of a column may get one hash: short texts and bytes, and texts that differ only in case. Values of other
+/// types don't.
+pub(crate) fn may_share_hash(column: &ColumnSchema, ignores_case: bool) -> bool {
+    is_string(column) && (text::has_short_hash(column) || ignores_case && text::may_tell_case(column))
+}
+
+fn is_string(column: &ColumnSchema) -> bool {
+    matches!(column.kind, ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. })
+}
+
 fn is_text(column: &ColumnSchema) -> bool {
-    let is_string =
-        matches!(column.kind, ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. });
-    is_string && !text::is_binary(column)
+    is_string(column) && !text::is_binary(column)
 }
 
 /// A column's type for people.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use binlogz_binlog::charset::Charset;
+use binlogz_binlog::charset::{Charset, collation_name};
 use binlogz_binlog::row::{ColumnKind, ColumnSchema};
 
 use crate::secret::MaskKey;
@@ -16,6 +16,11 @@ const ALPHABET: [u8; 32] = *b"abcdefghijklmnopqrstuvwxyz234567";
 const LETTERS: usize = 26;
 /// Bytes of a whole hash of bytes.
 const BYTES: usize = 16;
+/// Fewer letters, 65 bits, don't keep the values of a large table apart; of a hundred million, two then have one hash once in thousands
+/// of tables.
+const LETTERS_ENOUGH: usize = 13;
+/// The same of bytes.
+const BYTES_ENOUGH: usize = 8;
 /// The character that hides others.
 const HIDDEN: u8 = b'x';
 
@@ -66,6 +71,20 @@ pub(super) fn letters_max(column: &ColumnSchema) -> usize {
         _ => letter_size(charset),
     };
     size_max(column) / size
+}
+
+/// Whether the column is too short for hashes that differ wherever its values do.
+pub(super) fn has_short_hash(column: &ColumnSchema) -> bool {
+    match is_binary(column) {
+        true => size_max(column) < BYTES_ENOUGH,
+        false => letters_max(column) < LETTERS_ENOUGH,
+    }
+}
+
+/// Whether texts that differ only in case may be different ones in the column: by its collation, if that is known.
+pub(super) fn may_tell_case(column: &ColumnSchema) -> bool {
+    let name = column.collation.and_then(collation_name);
+    !is_binary(column) && name.is_none_or(|name| name.split('_').any(|part| part == "bin" || part == "cs"))
 }
 
 fn letter_size(charset: Option<Charset>) -> usize {
