@@ -266,7 +266,7 @@ fn a_difference_that_is_not_known_is_an_error() -> Result<()> {
     let told = diff(&format!("'shop', 't', '{altered}', 'now'")).ok();
     assert_eq!(
         told,
-        "operation\tbefore\tafter\nupdate\t{id: 1, v: 1, w: 1, late: }\t{id: 1, v: 2, w: 1, late: }\n"
+        "operation\tbefore\tafter\nupdate\t{id: 1, v: 1, w: 1, late: NULL}\t{id: 1, v: 2, w: 1, late: NULL}\n"
     );
     assert_eq!(diff("'shop', 't', 'now', 'now'").ok(), "operation\tbefore\tafter\n");
     for (arguments, said) in [
