@@ -43,10 +43,14 @@ impl LogHead {
             TableMoment::After(gtid) => !self.previous.contains(&gtid),
             // A transaction of the second in which it was created may be in the log before it. So may be later ones, up to its own first.
             TableMoment::Before(end) => {
-                (i64::from(self.created) + 1) * 1_000_000 <= end
-                    && self.first_commit.is_some_and(|first| first <= end)
+                self.was_there_at(end) && self.first_commit.is_some_and(|first| first < end)
             }
         }
+    }
+
+    /// Whether the second in which it was created is over at a time in microseconds since 1970.
+    pub fn was_there_at(&self, time: i64) -> bool {
+        (i64::from(self.created) + 1) * 1_000_000 <= time
     }
 
     /// Whether the moment is a time before the log's begin.
@@ -174,4 +178,19 @@ pub fn from_last_head(
     let Some((place, head)) = first else { return Ok(None) };
     names.drain(..place);
     Ok(Some((names, head)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times of old logs are whole seconds: of its first transaction's second, the log before it may have some as well.
+    #[test]
+    fn a_log_whose_first_commit_is_at_the_moment_may_not_have_all_since() {
+        let head = LogHead { created: 100, previous: GtidSet::new(), first_commit: Some(105_000_000) };
+        assert!(!head.is_before(TableMoment::Before(105_000_000)));
+        assert!(head.is_before(TableMoment::Before(105_000_001)));
+        assert!(!head.was_there_at(100_999_999));
+        assert!(head.was_there_at(101_000_000));
+    }
 }

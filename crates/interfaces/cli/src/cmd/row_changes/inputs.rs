@@ -26,7 +26,7 @@ use super::looked_for::RecoverSearch;
 use super::temporary_log::TemporaryLog;
 use super::{PROGRAM_NAME, failure};
 use crate::Exit;
-use crate::failure::{CommandFailure, Result, name_unread, warn_cut};
+use crate::failure::{CommandFailure, Result, name_unread, warn, warn_cut};
 use crate::log_path::{LogPath, resolve};
 use crate::progress::WorkProgress;
 use crate::server_args::{ServerArgs, with_place};
@@ -119,10 +119,19 @@ impl InputArgs {
             return Ok((files.into_iter().map(RecoverLog::Path).collect(), begin));
         };
         let all = heads::list(connect)?;
-        let names = match self.files.is_empty() {
+        let names: Vec<String> = match self.files.is_empty() {
             true => all.iter().map(|(name, _)| name.clone()).collect(),
             false => self.files.iter().map(ToString::to_string).collect(),
         };
+        check_names(connect, &names, &all)?;
+        if let (Some(read), Some((last, _))) = (names.last(), all.last())
+            && read != last
+        {
+            warn(&format!(
+                "{}: its logs after {read}, up to {last}, aren't read: what they changed stays",
+                connect.server()
+            ));
+        }
         let (names, begin) = heads::from_moment_of_server(names, connect, moment)?.unzip();
         Ok((sent_logs(connect, names.unwrap_or_default(), &all)?, begin))
     }
@@ -168,6 +177,7 @@ fn sent_logs(connect: &ConnectOptions, names: Vec<String>, all: &[(String, u64)]
     if names.is_empty() {
         return Err(CommandFailure::of(&connect.server(), "has no binary log"));
     }
+    check_names(connect, &names, all)?;
     let mut logs = Vec::new();
     for name in names {
         let Some((_, size)) = all.iter().find(|(known, _)| *known == name) else {
@@ -178,6 +188,26 @@ fn sent_logs(connect: &ConnectOptions, names: Vec<String>, all: &[(String, u64)]
         logs.push(RecoverLog::OfServer(Box::new(log)));
     }
     Ok(logs)
+}
+
+/// Checks that a server has logs of these names, and that each is the one after the one before it.
+fn check_names(connect: &ConnectOptions, names: &[String], all: &[(String, u64)]) -> Result<()> {
+    let failed = |line: String| CommandFailure::of(&connect.server(), line);
+    let mut before: Option<(&String, usize)> = None;
+    for name in names {
+        let Some(place) = all.iter().position(|(known, _)| known == name) else {
+            return Err(failed(has_no(name, all)));
+        };
+        if let Some((last, next)) = before.filter(|(_, next)| *next != place) {
+            let expected = match all.get(next) {
+                Some((next, _)) => format!("{next}, the log after it"),
+                None => "none, as it is the last log".to_owned(),
+            };
+            return Err(failed(format!("{name} is named after {last}, expected {expected}")));
+        }
+        before = Some((name, place + 1));
+    }
+    Ok(())
 }
 
 /// The logs from the one on before which nothing was chosen.

@@ -46,14 +46,23 @@ impl GivenMoment {
                 Err(format!("{option} {}", TableMoment::absence(&gtid, &head.previous)))
             }
             TableMoment::After(_) => Ok(()),
-            TableMoment::Before(_) if *is_first || head.is_before(self.moment) => Ok(()),
+            // Of its second it isn't known what came before it, as before RESET.
+            TableMoment::Before(end)
+                if *is_first && (head.was_there_at(end) || head.begins_after(self.moment)) =>
+            {
+                Ok(())
+            }
+            TableMoment::Before(_) if head.is_before(self.moment) => Ok(()),
             TableMoment::Before(_) => Err(self.not_reached(option, begin)),
         }
     }
 
-    fn not_reached(&self, option: &str, LogsBegin { head, .. }: &LogsBegin) -> String {
+    fn not_reached(&self, option: &str, LogsBegin { head, is_first }: &LogsBegin) -> String {
         let (text, begin) = (&self.text, time::shown(head.created));
         match head.begins_after(self.moment) {
+            false if *is_first => format!(
+                "{option} {text}: the first log begins within this second, at {begin}: whether before the moment isn't known"
+            ),
             true => format!("{option} {text}: the logs begin later, at {begin}"),
             false => format!(
                 "{option} {text}: the logs begin at {begin}, but have no transaction of before the moment: changes that came between may be in an \
