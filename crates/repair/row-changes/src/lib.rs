@@ -38,7 +38,7 @@ mod sql;
 mod table;
 mod text_values;
 
-pub use apply::{ApplyError, LogBytes, ServerLogs};
+pub use apply::{ApplyError, LogBytes, ServerLogs, SplitRows, SplitTables};
 pub use cascade::FamilyError;
 pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,

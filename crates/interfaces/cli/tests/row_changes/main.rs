@@ -28,6 +28,7 @@ mod ordinary_server;
 mod partial_images;
 mod rewind;
 mod rewind_ddl;
+mod rewind_doubts;
 mod rewind_keys;
 mod rewind_others;
 mod round_trip;

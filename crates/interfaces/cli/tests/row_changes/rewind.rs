@@ -34,7 +34,7 @@ pub(crate) fn rewound_in_place(folder: &Folder, server: &MysqlSandbox, until: &s
 }
 
 /// The server's time, as an option takes it.
-fn now(server: &MysqlSandbox) -> Result<String> {
+pub(crate) fn now(server: &MysqlSandbox) -> Result<String> {
     let time = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
     Ok(format!("{}Z", time.trim().replace(' ', "T")))
 }

@@ -56,7 +56,8 @@ fn writers_go_on_while_a_run_is_killed_and_resumed() -> Result<()> {
     assert_eq!(ran.code, Some(1), "{}", ran.text());
     assert!(ran.text().contains("rows were done by earlier runs with this journal"), "{}", ran.text());
     // Exactly those of others: neither its own transactions nor those of the runs before.
-    let line = format!("{writes} transactions came after the logs were read, and stay");
+    let plural = if writes == 1 { "" } else { "s" };
+    let line = format!("{writes} transaction{plural} came after the logs were read, and stay");
     assert!(ran.stderr.contains(&line), "{line}: {}", ran.stderr);
     let mut overwritten = 0;
     for line in server.sql("SELECT id, v, n FROM d.t ORDER BY id")?.lines() {

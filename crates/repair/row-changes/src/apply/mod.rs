@@ -7,6 +7,7 @@ pub(crate) mod referrers;
 pub(crate) mod replica;
 mod server_logs;
 pub(crate) mod session;
+mod split;
 pub(crate) mod tables;
 
 use std::io;
@@ -15,6 +16,7 @@ use binlogz_source::Error as ServerError;
 
 pub(crate) use committed::committed;
 pub use server_logs::{LogBytes, ServerLogs};
+pub use split::{SplitRows, SplitTables};
 
 /// Why changes are not applied, or no further.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,12 @@ pub enum ApplyError {
          before it stay"
     )]
     Orphans(String),
+    /// A row was deleted that was to come back with other values of its key or of unique keys, and these are taken.
+    #[error(
+        "{0}; it may be a row that this run has deleted with its later values, so the run ends: its batch is rolled back, those \
+         before it stay; expected these values to be free, or --table without its table"
+    )]
+    Split(String),
     /// The journal.
     #[error("journal: {0}")]
     Journal(String),

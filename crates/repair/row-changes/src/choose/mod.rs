@@ -111,6 +111,14 @@ impl RowSelection {
         self.tables.iter().position(is)
     }
 
+    /// The places of all names that mean a table, among those that were named.
+    pub(crate) fn places_of(&self, database: &[u8], table: &[u8]) -> impl Iterator<Item = usize> {
+        let named = self.tables.iter().enumerate().filter(move |(_, (own, name))| {
+            own.as_bytes() == database && (name == Self::ALL_TABLES || name.as_bytes() == table)
+        });
+        named.map(|(place, _)| place)
+    }
+
     pub(crate) fn has_operation(&self, operation: Operation) -> bool {
         self.operations.is_empty() || self.operations.contains(&operation)
     }

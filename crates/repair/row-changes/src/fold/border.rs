@@ -71,6 +71,11 @@ impl BorderCount {
         self.border.words()
     }
 
+    /// Whether foreign keys may have changed rows with these transactions that no log has.
+    pub fn may_lack_rows(&self) -> bool {
+        self.border == FoldBorder::UnknownKeys
+    }
+
     /// Counts one more.
     pub(super) fn add(counts: &mut Vec<BorderCount>, border: FoldBorder, place: impl FnOnce() -> String) {
         match counts.iter_mut().find(|count| count.border == border) {

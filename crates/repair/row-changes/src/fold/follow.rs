@@ -1,7 +1,7 @@
 //! Follows transactions through the records of all batches, in order: those that can be folded go into the net changes, the others
 //! are borders.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 
 use binlogz_binlog::EventType;
@@ -11,10 +11,11 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::border::FoldBorder;
-use super::net::{Contradiction, NetChanges, NetTrouble};
+use super::net::{Contradiction, NetChange, NetChanges, NetTrouble};
 use super::tables::FoldTables;
 use super::write::{FoldedTable, OrderedRows, SegmentWriter};
 use super::{BorderCount, FoldOptions, FoldSummary};
+use crate::apply::SplitRows;
 use crate::pass::{ChangesTogether, Error};
 use crate::past::TableMoment;
 use crate::record::{FoldRecord, FoldTableFields, PassedEvent, RecordReader, broken};
@@ -265,6 +266,7 @@ impl<'o> FoldFollower<'o> {
         let mut table = FoldedTable::read(fields)?;
         let FoldTableFields { database, table: name, .. } = FoldTableFields::read(fields)?;
         table.is_chosen = self.options.selection.has_table(database, name);
+        self.summary.tables_met.extend(self.options.selection.places_of(database, name));
         table.is_bound = self.tables_told.is_none_or(|told| told.is_bound(database, name));
         self.tables.push(table);
         self.numbers.insert(fields.to_vec(), number);
@@ -448,10 +450,28 @@ impl<'o> FoldFollower<'o> {
             return Ok(());
         }
         let mut ordered = OrderedRows::new();
-        let told = self.net.finish(&mut |table, change| ordered.take(table, change));
+        let mut split = BTreeSet::new();
+        let told = self.net.finish(&mut |table, change| {
+            if let NetChange::Split(..) = change {
+                split.insert(table);
+            }
+            ordered.take(table, change)
+        });
         told.map_err(|trouble| self.trouble(trouble, None))?;
+        self.note_split(&split, SplitRows::OfOneKey);
+        let rekeyed = self.net.take_rekeyed();
+        self.note_split(&rekeyed, SplitRows::OfAnyKey);
         self.writer.segment(&ordered, &self.tables, self.time)?;
         Ok(())
+    }
+
+    fn note_split(&mut self, tables: &BTreeSet<u32>, rows: SplitRows) {
+        for number in tables {
+            if let Some(table) = self.tables.get(*number as usize) {
+                let known = self.summary.split.entry(table.shown.clone()).or_insert(rows);
+                *known = rows.max(*known);
+            }
+        }
     }
 
     fn trouble(&self, trouble: NetTrouble, place: Option<&str>) -> FollowEnd {

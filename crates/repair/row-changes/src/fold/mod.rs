@@ -33,6 +33,7 @@ mod tables;
 mod worker;
 mod write;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 
@@ -41,6 +42,7 @@ use binlogz_flow::events::{self, RunSummary};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
 
+use crate::apply::SplitTables;
 use crate::choose::RowSelection;
 use crate::digest::Digests;
 use crate::pass::Error;
@@ -101,6 +103,10 @@ pub struct FoldSummary {
     pub has_met_moment: bool,
     /// Names the rows of other tables that the statements of chosen rows changed too.
     pub together: Option<String>,
+    /// The tables with rows that the folded log deletes and inserts.
+    pub split: SplitTables,
+    /// The places of the chosen tables that the logs have rows of.
+    pub tables_met: BTreeSet<usize>,
     /// All transactions up to the end, those before the moment to begin at and before the logs among them, as far as the logs tell.
     pub up_to_end: GtidSet,
 }

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 use std::io;
 use std::ops::Range;
 
@@ -44,6 +44,8 @@ pub(super) enum NetChange<'n> {
     Insert(&'n [u8]),
     /// No unique key has another value.
     Update(&'n [u8], &'n [u8]),
+    /// The key is the same, but a unique key has another value, or may have: a delete, and an insert.
+    Split(&'n [u8], &'n [u8]),
     Delete(&'n [u8]),
 }
 
@@ -59,6 +61,8 @@ pub(super) struct NetChanges {
     memory_max: usize,
     runs: Spool,
     run_places: Vec<Range<u64>>,
+    /// The tables of which a row got another key, or has none and was updated: of its two changes neither tells the other.
+    rekeyed: BTreeSet<u32>,
 }
 
 impl NetChanges {
@@ -69,7 +73,13 @@ impl NetChanges {
             memory_max,
             runs: Spool::on_disk(),
             run_places: Vec::new(),
+            rekeyed: BTreeSet::new(),
         }
+    }
+
+    /// Takes the tables of which an update came to two changes of different keys.
+    pub(super) fn take_rekeyed(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.rekeyed)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -83,6 +93,9 @@ impl NetChanges {
         sides: FoldSides<'_>,
     ) -> Result<(), NetTrouble> {
         let [before, after] = sides;
+        if before.zip(after).is_some_and(|(before, after)| !has_key || before.key != after.key) {
+            self.rekeyed.insert(table);
+        }
         match (has_key, before, after) {
             (false, before, after) => {
                 before.into_iter().for_each(|side| self.count(table, side.image, -1));
@@ -244,10 +257,7 @@ fn tell(key: &[u8], row: &NetRow, take: &mut TakeNet<'_>) -> io::Result<()> {
         (Some(first), Some(last)) if first.digest != 0 && first.digest == last.digest => {
             take(table, NetChange::Update(&first.bytes, &last.bytes))
         }
-        (Some(first), Some(last)) => {
-            take(table, NetChange::Delete(&first.bytes))?;
-            take(table, NetChange::Insert(&last.bytes))
-        }
+        (Some(first), Some(last)) => take(table, NetChange::Split(&first.bytes, &last.bytes)),
     }
 }
 
@@ -314,6 +324,7 @@ mod tests {
                 NetChange::Insert(row) => format!("{table} +{}", text(row)),
                 NetChange::Delete(row) => format!("{table} -{}", text(row)),
                 NetChange::Update(before, after) => format!("{table} {}>{}", text(before), text(after)),
+                NetChange::Split(before, after) => format!("{table} -{} +{}", text(before), text(after)),
             });
             Ok(())
         });
@@ -351,8 +362,8 @@ mod tests {
     fn an_update_of_a_unique_key_is_a_delete_and_an_insert() {
         let changed = (TABLE, [side_with("k", "a", 1), side_with("k", "b", 2)]);
         let unknown = (TABLE, [side_with("k", "a", 0), side_with("k", "b", 0)]);
-        both(&[changed], &["7 -a", "7 +b"]);
-        both(&[unknown], &["7 -a", "7 +b"]);
+        both(&[changed], &["7 -a +b"]);
+        both(&[unknown], &["7 -a +b"]);
     }
 
     #[test]
@@ -362,6 +373,17 @@ mod tests {
         let home = (TABLE, [side("3", "3a"), side("2", "2a")]);
         both(&[away], &["7 -1a", "7 +3a"]);
         both(&[away, other, home], &["7 1a>1b", "7 2b>2a"]);
+    }
+
+    #[test]
+    fn tables_whose_keys_changed_are_known() {
+        let mut net = NetChanges::new(usize::MAX);
+        net.change(TABLE, [side_with("k", "a", 1), side_with("k", "b", 2)]).unwrap();
+        assert_eq!(net.take_rekeyed(), BTreeSet::new());
+        net.change(TABLE, [side("1", "1a"), side("3", "3a")]).unwrap();
+        net.change(BAG, [side("", "a"), side("", "b")]).unwrap();
+        assert_eq!(net.take_rekeyed(), BTreeSet::from([7, 8]));
+        assert_eq!(net.take_rekeyed(), BTreeSet::new());
     }
 
     #[test]

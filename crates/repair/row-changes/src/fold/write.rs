@@ -101,6 +101,10 @@ impl OrderedRows {
             NetChange::Insert(after) => OrderedRow { table, before: b"", after }.put(&mut self.inserts),
             NetChange::Update(before, after) => OrderedRow { table, before, after }.put(&mut self.updates),
             NetChange::Delete(before) => OrderedRow { table, before, after: b"" }.put(&mut self.deletes),
+            NetChange::Split(before, after) => {
+                self.take(table, NetChange::Delete(before))?;
+                self.take(table, NetChange::Insert(after))
+            }
         }
     }
 }

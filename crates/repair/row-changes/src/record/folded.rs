@@ -284,6 +284,7 @@ mod tests {
             FoldRecord::End,
             FoldRecord::Unread,
             FoldRecord::Previous(body),
+            FoldRecord::StatementEnd,
         ];
         let mut spool = Spool::new(&SpoolMemory::new(1 << 20), Vec::new());
         records.iter().for_each(|record| record.put(&mut spool).unwrap());
@@ -293,7 +294,7 @@ mod tests {
             assert_eq!(FoldRecord::read(kind, content).unwrap(), record);
         }
         assert!(reader.next().unwrap().is_none());
-        FoldRecord::read(9, b"").unwrap_err();
+        FoldRecord::read(10, b"").unwrap_err();
         FoldRecord::read(CHANGE, b"\x01\0\0").unwrap_err();
     }
 

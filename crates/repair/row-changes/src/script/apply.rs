@@ -14,7 +14,7 @@
 //! A row's own statement that finds no row, or one of whose keys is taken, is a conflict: somebody changed the row since. Without
 //! `execute` all is done in one transaction, which is rolled back: conflicts are then the server's own answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::Range;
@@ -36,7 +36,10 @@ use super::{ScriptSummary, orphans};
 use crate::apply::journal::Journal;
 use crate::apply::referrers::{ParentChange, Referrers};
 use crate::apply::session::{ApplySession, ServerPosition};
-use crate::apply::{ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, committed, replica, tables};
+use crate::apply::{
+    ApplyError, BATCH_TAKEN_BACK, BATCH_UNKNOWN, NOTHING_YET, SplitRows, SplitTables, committed, replica,
+    tables,
+};
 use crate::choose::Direction;
 use crate::pass::shortened;
 use crate::record::RowFlags;
@@ -58,6 +61,8 @@ pub struct ApplyOptions<'o> {
     pub journal: Option<File>,
     /// Whether to tell the transactions of earlier runs with this journal, which the server's log has.
     pub tells_earlier: bool,
+    /// The tables with rows that the log deletes and inserts though they were updated: they go back whole or not at all.
+    pub split: &'o SplitTables,
 }
 
 /// The changes that were applied, or would be.
@@ -145,6 +150,9 @@ pub(super) fn apply<'o>(
     let place = session.place().map_err(asking_for_log)?;
     let group = RowGroup::within(session.message_size_max());
     let mut sink = ApplySink {
+        split: options.split,
+        is_within_split: false,
+        not_deleted: HashSet::new(),
         session,
         settings,
         referrers,
@@ -241,6 +249,11 @@ fn checksum(collected: &CollectedChanges, batch: u64) -> io::Result<u32> {
 }
 
 struct ApplySink<'o> {
+    split: &'o SplitTables,
+    /// Whether the batch may have deleted a row that is to be inserted before it is committed.
+    is_within_split: bool,
+    /// Of tables with split rows, the tables and the keys of rows that were to be deleted and are left.
+    not_deleted: HashSet<(String, String)>,
     session: ApplySession,
     settings: Settings,
     referrers: Referrers,
@@ -309,6 +322,7 @@ impl RowSink for ApplySink<'_> {
             self.run(statement.as_bytes(), "setting up a row")?;
         }
         self.is_unchecked |= row.flags.may_be_cascaded();
+        self.is_within_split |= self.split.contains_key(&*change.table);
         let transaction = self.report.transaction();
         if is_alone {
             self.apply_row(&change, row.flags, &transaction, repeated)?;
@@ -321,7 +335,8 @@ impl RowSink for ApplySink<'_> {
         let count = self.in_batch.unwrap_or(0) + 1;
         self.in_batch = Some(count);
         // Rows that foreign keys changed belong together with the row that they refer to.
-        if self.execute && count >= self.batch && !self.is_unchecked { self.commit() } else { Ok(()) }
+        let is_whole = !self.is_unchecked && !self.is_within_split;
+        if self.execute && count >= self.batch && is_whole { self.commit() } else { Ok(()) }
     }
 
     fn left(&mut self, row: WrittenRow<'_>, why: &str) -> Result<(), ApplyError> {
@@ -340,6 +355,7 @@ impl RowSink for ApplySink<'_> {
     }
 
     fn end(&mut self) -> Result<(), ApplyError> {
+        self.is_within_split = false;
         match self.in_batch {
             Some(count) if self.execute && count >= self.batch => self.commit(),
             _ => Ok(()),
@@ -371,9 +387,44 @@ impl ApplySink<'_> {
         match came {
             ApplyOutcome::Conflict(why) => {
                 self.together_max = 1;
+                self.check_split(change, &why)?;
                 Ok(self.report.line_of(transaction, &format!("conflict: {}: {why}", change.name))?)
             }
             ApplyOutcome::Done | ApplyOutcome::Overwritten => Ok(()),
+        }
+    }
+
+    /// Ends the run where a row that it deleted may not come back. In a dry run that is only said.
+    fn check_split(&mut self, change: &ScriptChange<'_>, why: &str) -> Result<(), ApplyError> {
+        if !self.loses_row(change)? {
+            return Ok(());
+        }
+        let error = ApplyError::Split(format!("conflict: {}: {why}", change.name));
+        match self.execute {
+            true => Err(error),
+            false => Ok(self.report.line(&format!("--execute would end here: {error}"))?),
+        }
+    }
+
+    /// Whether a conflict leaves out the insert of a row that this run has deleted.
+    fn loses_row(&mut self, change: &ScriptChange<'_>) -> Result<bool, ApplyError> {
+        let Some(split) = self.split.get(&*change.table) else { return Ok(false) };
+        let row = change.key().map(|key| (change.table.to_string(), key.into_owned()));
+        if !change.is_insert() {
+            self.not_deleted.extend(row);
+            return Ok(false);
+        }
+        match (row, split) {
+            (Some(row), _) if self.not_deleted.contains(&row) => Ok(false),
+            (Some((_, key)), SplitRows::OfOneKey) => {
+                // A row of its key is there: no other one was deleted for it.
+                let select = format!("SELECT 1 FROM {} WHERE {key} LIMIT 1", change.quoted_table());
+                let rows = self.session.rows(&select);
+                let rows =
+                    rows.map_err(|error| ApplyError::server(&*change.name, error, BATCH_TAKEN_BACK))?;
+                Ok(rows.is_empty())
+            }
+            (None, SplitRows::OfOneKey) | (_, SplitRows::OfAnyKey) => Ok(true),
         }
     }
 

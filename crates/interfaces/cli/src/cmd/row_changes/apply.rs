@@ -6,7 +6,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_figures::counted;
-use binlogz_row_changes::{AppliedChanges, ApplyOptions, Direction, RowSelection, Script, TableSummary};
+use binlogz_row_changes::{
+    AppliedChanges, ApplyOptions, Direction, RowSelection, Script, SplitTables, TableSummary,
+};
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
@@ -59,6 +61,7 @@ impl ApplyArgs {
         (selection, since): (&RowSelection, Option<&ChangesSince>),
         direction: Direction,
     ) -> Result<Exit> {
+        let unsplit = SplitTables::new();
         let options = ApplyOptions {
             connect,
             batch: self.batch,
@@ -67,6 +70,7 @@ impl ApplyArgs {
             on_replica: self.on_replica,
             journal: self.journal.as_deref().map(open_journal).transpose()?,
             tells_earlier: since.is_some(),
+            split: since.map_or(&unsplit, |since| &since.summary.split),
         };
         let mut out = BufWriter::new(io::stdout().lock());
         if let Some(since) = since {

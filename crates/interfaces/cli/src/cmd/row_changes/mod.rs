@@ -191,8 +191,7 @@ impl ScriptArgs {
         let mut doubtful = name_doubts(&script, sources.below.as_ref().err(), hint);
         if let Some(since) = &sources.since {
             let described = sources.described.as_ref();
-            let unknown =
-                ChangesSince::name_unknown(selection, described, &|place| script.has_met_table(place));
+            let unknown = since.name_unknown(selection, described, &|place| script.has_met_table(place));
             doubtful = doubtful.max(since.name_doubts()).max(unknown);
         }
         if let Some(connect) = &sources.apply_to {

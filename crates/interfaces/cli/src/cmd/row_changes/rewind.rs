@@ -97,7 +97,7 @@ impl RewindSources<'_> {
             return Ok(None);
         }
         // Each log without GTIDs looks like a server's first.
-        let has_gtids = !summary.gtids.is_empty() || summary.transactions == 0;
+        let has_gtids = !summary.gtids.is_empty();
         if let (TableMoment::Before(_), true, false) = (since.moment, is_before_logs, has_gtids) {
             complain(&format!(
                 "--until {}: the logs have no transaction of before it, and no GTIDs: whether others came before them isn't known",
@@ -141,9 +141,24 @@ impl ChangesSince {
         )
     }
 
-    /// Names rows of other tables that were changed together with those chosen. Negative, if there are some, or a transaction is cut off, which
-    /// was told.
+    /// Names rows of other tables that were changed together with those chosen, and rows that foreign keys may have changed below the log. Negative,
+    /// if there are some, or a transaction is cut off, which was told.
     pub(super) fn name_doubts(&self) -> Exit {
+        let mut lacking = self.summary.borders.iter().filter(|border| border.may_lack_rows()).peekable();
+        let lacks_rows = lacking.peek().is_some();
+        for border in lacking {
+            complain(&format!(
+                "{} {}: such rows aren't undone; the first is {}",
+                counted(border.count, "transactions"),
+                border.reason(),
+                border.first
+            ));
+        }
+        let exit = if lacks_rows { Exit::Negative } else { Exit::Done };
+        exit.max(self.name_together())
+    }
+
+    fn name_together(&self) -> Exit {
         if let Some(note) = &self.summary.together {
             complain(&format!("{note}; without --table they go back too"));
             return Exit::Negative;
@@ -151,23 +166,28 @@ impl ChangesSince {
         if self.summary.cut.is_some() { Exit::Negative } else { Exit::Done }
     }
 
-    /// Names chosen tables that neither the schema has nor the net changes, as a misspelt one. Negative, if there are some.
+    /// Names chosen tables that neither the schema has nor the logs, as a misspelt one. Negative, if there are some.
     pub(super) fn name_unknown(
+        &self,
         selection: &RowSelection,
         described: Option<&SchemaFile>,
         has_rows: &dyn Fn(usize) -> bool,
     ) -> Exit {
-        let Some(described) = described else { return Exit::Done };
         let mut exit = Exit::Done;
+        let unknown = match described {
+            Some(_) => "the schema has no such table, and the logs have no row of it since the moment",
+            None => {
+                "the logs have no row of it, and without --schema it isn't known whether there is such a table"
+            }
+        };
         for (place, (database, table)) in selection.tables.iter().enumerate() {
-            let is_known = match table == RowSelection::ALL_TABLES {
+            let is_known = described.is_some_and(|described| match table == RowSelection::ALL_TABLES {
                 true => described.has_database(database),
                 false => described.columns_of(database, table).is_some(),
-            };
-            if !is_known && !has_rows(place) {
-                complain(&format!(
-                    "--table {database}.{table}: the schema has no such table, and the logs have no row of it since the moment"
-                ));
+            });
+            // Of rows that came and went there is no net change.
+            if !is_known && !has_rows(place) && !self.summary.tables_met.contains(&place) {
+                complain(&format!("--table {database}.{table}: {unknown}"));
                 exit = Exit::Negative;
             }
         }
