@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# `binlogz fold` and its log through `mysqlbinlog | mysql`, beside the logs themselves through `mysqlbinlog | mysql` and `binlogz recover`: applied to copies of one
-# server, with the same durability (sync_binlog = 1, innodb_flush_log_at_trx_commit = 1, its own binary log on), in turn. The tables must be equal.
+# `binlogz recover --fold`, and `binlogz fold` with its log through `mysqlbinlog | mysql`, beside the logs themselves through `mysqlbinlog | mysql` and `binlogz recover`: applied to
+# copies of one server, with the same durability (sync_binlog = 1, innodb_flush_log_at_trx_commit = 1, its own binary log on), in turn. The tables must be equal.
 #
 # The logs, of about EVENTS transactions of one row each, are queue, counters or sessions, as scripts/workloads-lib.sh makes them.
 # Prints bytes, seconds and the factors, and the load of the machine before each.
 #
-# usage: fold.sh               EVENTS=20000 WORKERS=4 KINDS="queue counters sessions"
+# usage: fold.sh               EVENTS=20000 WORKERS=4 KINDS="queue counters sessions" WAYS="mysqlbinlog recover fold recover-fold"
+# Factors are those of recover to the other ways.
 # BINLOGZ names a program to try instead of a build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 events=${EVENTS:-20000} workers=${WORKERS:-4} kinds=${KINDS:-queue counters sessions}
+ways=${WAYS:-mysqlbinlog recover fold recover-fold}
 binlogz=${BINLOGZ:-}
 if [ -z "$binlogz" ]; then
     cargo build --quiet --profile quick --package binlogz
@@ -67,6 +69,9 @@ applied() {
         recover)
             "$binlogz" recover --no-defaults --workers "$workers" --work-dir "$work" --from "$log" --to "root@$work/sock" >&2
             ;;
+        recover-fold)
+            "$binlogz" recover --fold --no-defaults --schema "$work/schema.sql" --workers "$workers" --work-dir "$work" --from "$log" --to "root@$work/sock" >&2
+            ;;
         fold)
             "$binlogz" fold --no-defaults --force --schema "$work/schema.sql" --to "$work/folded" "$log" >&2
             mysqlbinlog --no-defaults --skip-gtids "$work/folded" | mysql --no-defaults -uroot -S "$work/sock"
@@ -79,12 +84,14 @@ applied() {
     echo "$begin $end" | awk '{ printf "%.2f\n", $2 - $1 }'
 }
 
-printf '%-9s %12s %12s %12s %12s %12s %10s %10s %s\n' log bytes folded mysqlbinlog recover fold "x recover" "x mysqlbl" load
+printf '%-9s %12s %-13s %10s %8s %s\n' log bytes way seconds factor load
 for kind in $kinds; do
-    load=$(cut -d' ' -f1-2 /proc/loadavg)
-    one=$(applied "$kind" mysqlbinlog)
-    two=$(applied "$kind" recover)
-    three=$(applied "$kind" fold)
-    printf '%-9s %12s %12s %10s s %10s s %10s s %10s %10s %s\n' "$kind" "$(stat -c %s "${logs[$kind]}")" "$(stat -c %s "$work/folded")" \
-        "$one" "$two" "$three" "$(echo "$two $three" | awk '{ printf "%.1f", $1 / $2 }')" "$(echo "$one $three" | awk '{ printf "%.1f", $1 / $2 }')" "$load"
+    recover=
+    for way in $ways; do
+        load=$(cut -d' ' -f1-2 /proc/loadavg)
+        took=$(applied "$kind" "$way")
+        [ "$way" != recover ] || recover=$took
+        printf '%-9s %12s %-13s %10s %8s %s\n' "$kind" "$(stat -c %s "${logs[$kind]}")" "$way" "$took" \
+            "$([ -z "$recover" ] || echo "$recover $took" | awk '{ printf "%.1f", $1 / $2 }')" "$load"
+    done
 done

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use crate::error::{ReplayError, Result};
 use crate::filters::ReplicationFilters;
 use crate::quoting::literal;
-use crate::target::{RECOVERY_CHANNEL, TargetFacts, TargetServer, TargetTrouble};
+use crate::target::{FOLD_CHANNEL, RECOVERY_CHANNEL, TargetFacts, TargetServer, TargetTrouble};
 
 const USER: &str = "binlogz";
 /// ER_REPLICA_CHANNEL_DOES_NOT_EXIST.
@@ -118,7 +118,8 @@ pub(crate) fn attach(
     let (change, prefix) = words.change();
     let replica = words.replica();
     // One that is left may run, and even have been started by the server itself.
-    stop(target)?;
+    stop(target, RECOVERY_CHANNEL)?;
+    stop(target, FOLD_CHANNEL)?;
     let ChannelSource { address, password, tls, server_id } = source;
     // Whatever was received before is dropped: after a crash it may be torn.
     let changed = target.ask(&format!(
@@ -161,9 +162,9 @@ pub(crate) fn attach(
     target.run(&format!("START {replica} FOR CHANNEL '{RECOVERY_CHANNEL}'"))
 }
 
-/// Stops the channel; returns whether there is one.
-fn stop(target: &mut TargetServer) -> Result<bool, TargetTrouble> {
-    let stop = format!("STOP {} FOR CHANNEL '{RECOVERY_CHANNEL}'", target.words.replica());
+/// Stops a channel; returns whether there is one.
+pub(crate) fn stop(target: &mut TargetServer, channel: &str) -> Result<bool, TargetTrouble> {
+    let stop = format!("STOP {} FOR CHANNEL '{channel}'", target.words.replica());
     match target.ask(&stop) {
         Ok(_) => Ok(true),
         Err(error) if error.server_error().is_some_and(|error| error.code == NO_SUCH_CHANNEL) => Ok(false),
@@ -175,10 +176,12 @@ fn stop(target: &mut TargetServer) -> Result<bool, TargetTrouble> {
 pub(crate) fn detach(target: &mut TargetServer, before: &SavedSettings) -> Result<(), TargetTrouble> {
     let words = target.words;
     let replica = words.replica();
-    if !stop(target)? {
+    if !stop(target, RECOVERY_CHANNEL)? {
         // It was never attached, so nothing was changed.
         return Ok(());
     }
+    // A server that is restarted starts it, and changes no settings while its thread runs.
+    stop(target, FOLD_CHANNEL)?;
     target.run(&format!("SET GLOBAL {} = {}", words.variable("parallel_workers"), before.workers))?;
     target.run(&format!(
         "SET GLOBAL {} = {}",

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! An incident is crossed unless the server has the transaction that carries it, or the next one after it: then the backup that it
-//! was restored from was made later.
+//! was restored from was made later. The same walk finds whether the server has transactions that follow ones which it lacks.
 
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,7 @@ pub struct CrossedIncidents {
     unread: UnreadChanges,
     /// The transactions that consist of one.
     gtids: Vec<Gtid>,
+    gap: Option<(Gtid, Gtid)>,
 }
 
 impl CrossedIncidents {
@@ -54,6 +55,12 @@ impl CrossedIncidents {
         let mut of_log = self.unread.clone();
         of_log.retain(|incident| incident.log == number);
         of_log
+    }
+
+    /// The first transaction that the server lacks and the first one that follows it in the logs and that the server has, if there is one: then its
+    /// tables may be those of no moment.
+    pub fn gap(&self) -> Option<(Gtid, Gtid)> {
+        self.gap
     }
 
     /// The transactions that are nothing but an incident.
@@ -113,7 +120,7 @@ enum IncidentMark {
     Others,
 }
 
-/// Goes through logs in their order, and finds the incidents that are crossed.
+/// Goes through logs in their order, and finds the incidents that are crossed, and a gap in what the server has.
 #[derive(Debug)]
 pub struct IncidentWalk<'e> {
     executed: &'e GtidSet,
@@ -123,8 +130,9 @@ pub struct IncidentWalk<'e> {
     gtids: Vec<Gtid>,
     /// Set if the event before was this GTID.
     own: Option<Gtid>,
-    /// Whether the server lacks a transaction that has passed.
-    is_behind: bool,
+    /// The first transaction that has passed and that the server lacks.
+    lacking: Option<Gtid>,
+    gap: Option<(Gtid, Gtid)>,
 }
 
 impl<'e> IncidentWalk<'e> {
@@ -136,7 +144,8 @@ impl<'e> IncidentWalk<'e> {
             crossed: UnreadChanges::default(),
             gtids: Vec::new(),
             own: None,
-            is_behind: false,
+            lacking: None,
+            gap: None,
         }
     }
 
@@ -172,9 +181,12 @@ impl<'e> IncidentWalk<'e> {
     fn take(&mut self, log: u64, mark: IncidentMark) {
         match mark {
             IncidentMark::Gtid(gtid) => {
-                self.is_behind |= !self.executed.contains(&gtid);
+                match self.executed.contains(&gtid) {
+                    true => self.gap = self.gap.or_else(|| self.lacking.map(|lacking| (lacking, gtid))),
+                    false => self.lacking = self.lacking.or(Some(gtid)),
+                }
                 let pending = std::mem::take(&mut self.pending);
-                if self.is_behind {
+                if self.lacking.is_some() {
                     self.crossed.add(pending);
                 }
                 self.own = Some(gtid);
@@ -184,7 +196,7 @@ impl<'e> IncidentWalk<'e> {
                 if own.is_some_and(|own| self.executed.contains(&own)) {
                     return;
                 }
-                let found = if self.is_behind { &mut self.crossed } else { &mut self.pending };
+                let found = if self.lacking.is_some() { &mut self.crossed } else { &mut self.pending };
                 found.note_by_type(log, position, &header, &body);
                 self.gtids.extend(own);
             }
@@ -195,7 +207,7 @@ impl<'e> IncidentWalk<'e> {
     /// The incidents that are crossed, once all logs are read.
     pub fn ended(mut self) -> CrossedIncidents {
         self.crossed.add(std::mem::take(&mut self.pending));
-        CrossedIncidents { unread: self.crossed, gtids: self.gtids }
+        CrossedIncidents { unread: self.crossed, gtids: self.gtids, gap: self.gap }
     }
 }
 

@@ -14,6 +14,8 @@
 //! * `incidents` finds where the logs themselves lack changes;
 //! * `embedded` is the source inside this process, which ends where recovery is to end;
 //! * `channel` attaches the server to it, with `filters`, and detaches it again with its settings as they were;
+//! * `fold_range` is a folded log that is applied in place of the logs, `fold_mark` what the server has meanwhile to tell,
+//!   `fold_counters` sets AUTO_INCREMENT counters after it;
 //! * `recovery` leads through these steps, and watches until the server has everything; `thread_errors` are those that ended the
 //!   server's threads;
 //! * `drill` compares a private server that was restored with the live source: all tables and `definitions`.
@@ -29,6 +31,9 @@ mod embedded;
 mod error;
 mod filters;
 mod fitness;
+mod fold_counters;
+mod fold_mark;
+mod fold_range;
 mod incidents;
 mod listener;
 mod logs;
@@ -46,8 +51,11 @@ pub use drill::{ComparedTable, RestoreDrill, RestoredServer};
 pub use embedded::EmbeddedSourceOptions;
 pub use error::ReplayError;
 pub use filters::ReplicationFilters;
+pub use fold_counters::GivenNumber;
+pub use fold_mark::FoldMark;
+pub use fold_range::FoldedRange;
 pub use incidents::{CrossedIncidents, IncidentLog, IncidentWalk, RecoveredLogs};
 pub use listener::ReplayListener;
 pub use logs::{ReplayedLogs, check_paths};
 pub use recovery::{Recovery, RecoveryDetacher, RunningRecovery};
-pub use target::{RECOVERY_CHANNEL, TargetServer};
+pub use target::{FOLD_CHANNEL, RECOVERY_CHANNEL, TargetServer};

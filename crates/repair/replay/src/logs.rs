@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
 use binlogz_relay::{ClosedLogs, EndedLogs, StopAt};
 
@@ -36,6 +37,22 @@ impl<'p> ReplayedLogs<'p> {
         }
     }
 
+    fn closed(self, keyring: Option<Keyring>) -> Result<ClosedLogs> {
+        Ok(match self {
+            ReplayedLogs::Archive(place) => ClosedLogs::of_archive(place)?,
+            ReplayedLogs::Files(paths) => ClosedLogs::of_files(paths, keyring.map(Arc::new))?,
+        })
+    }
+
+    /// All transactions before one, those before the first log among them. The folder is for a log meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read, or don't follow one another; `LogError::Unmet`: they don't have that transaction.
+    pub fn before(self, keyring: Option<Keyring>, gtid: Gtid, folder: &Path) -> Result<GtidSet> {
+        Ok(self.closed(keyring)?.ended(&StopAt::Before(gtid), folder)?.gtids)
+    }
+
     /// The logs up to where they end. The last of them is written into the folder, cut there.
     ///
     /// # Errors
@@ -48,10 +65,7 @@ impl<'p> ReplayedLogs<'p> {
         folder: &Path,
         listener: &dyn ReplayListener,
     ) -> Result<EndedLogs> {
-        let logs = match self {
-            ReplayedLogs::Archive(place) => ClosedLogs::of_archive(place)?,
-            ReplayedLogs::Files(paths) => ClosedLogs::of_files(paths, keyring.map(Arc::new))?,
-        };
+        let logs = self.closed(keyring)?;
         for why in logs.left_out().into_iter().chain(logs.uncertain()) {
             listener.warn(&format!("{}: {why}", logs.place()));
         }

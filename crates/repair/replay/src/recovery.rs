@@ -18,9 +18,11 @@ use crate::channel::{self, ApplierThreads, ChannelSource, SavedSettings};
 use crate::embedded::{self, EmbeddedSourceOptions};
 use crate::error::{ReplayError, Result};
 use crate::fitness::TargetAbilities;
+use crate::fold_mark::FoldMark;
+use crate::fold_range::FoldedRange;
 use crate::incidents::CrossedIncidents;
 use crate::listener::ReplayListener;
-use crate::target::{RECOVERY_CHANNEL, TargetFacts, TargetServer, TargetTrouble};
+use crate::target::{FOLD_CHANNEL, RECOVERY_CHANNEL, TargetFacts, TargetServer, TargetTrouble};
 use crate::thread_errors;
 
 const POLL: Duration = Duration::from_millis(250);
@@ -34,6 +36,7 @@ pub struct Recovery<'l> {
     threads: ApplierThreads,
     facts: TargetFacts,
     left: Option<SavedSettings>,
+    mark: Option<FoldMark>,
     lacks: GtidSet,
 }
 
@@ -42,14 +45,50 @@ impl<'l> Recovery<'l> {
     ///
     /// # Errors
     ///
-    /// It can't, or can't be asked.
+    /// It can't, or can't be asked; a folded range was being applied to it.
     pub fn check(
+        target: TargetServer,
+        ended: &'l EndedLogs,
+        threads: ApplierThreads,
+    ) -> Result<Recovery<'l>> {
+        let recovery = Recovery::checked(target, ended, threads)?;
+        match &recovery.mark {
+            None => Ok(recovery),
+            Some(FoldMark { first, last, .. }) => Err(ReplayError::unfit(
+                &recovery.target.name,
+                format!(
+                    "an interrupted run with --fold was bringing it from {first} to {last} (channel {FOLD_CHANNEL}): until that is done, its \
+                     tables are those of no moment. The same command goes on; otherwise restore the backup again"
+                ),
+            )),
+        }
+    }
+
+    /// As [`Recovery::check`], of a server to which the logs are to be applied folded.
+    ///
+    /// # Errors
+    ///
+    /// As there; it can't be brought forward so.
+    pub fn check_fold(
+        target: TargetServer,
+        ended: &'l EndedLogs,
+        threads: ApplierThreads,
+    ) -> Result<Recovery<'l>> {
+        let mut recovery = Recovery::checked(target, ended, threads)?;
+        match no_fold(&mut recovery.target, ended)? {
+            None => Ok(recovery),
+            Some(why) => Err(ReplayError::unfit(&recovery.target.name, why)),
+        }
+    }
+
+    fn checked(
         mut target: TargetServer,
         ended: &'l EndedLogs,
         threads: ApplierThreads,
     ) -> Result<Recovery<'l>> {
         let facts = target.facts()?;
         let left = channel::left(&mut target)?;
+        let mark = FoldMark::read(&mut target)?;
         let abilities = TargetAbilities { version: &target.version, words: target.words, facts: &facts };
         let lacks = abilities.lacks(ended).map_err(|why| ReplayError::unfit(&target.name, why))?;
         if let Some(warning) = abilities.is_older_than(&ended.server_version) {
@@ -65,7 +104,7 @@ impl<'l> Recovery<'l> {
                 ),
             ));
         }
-        Ok(Recovery { target, ended, threads, facts, left, lacks })
+        Ok(Recovery { target, ended, threads, facts, left, mark, lacks })
     }
 
     /// The server's name, for people.
@@ -81,6 +120,11 @@ impl<'l> Recovery<'l> {
     /// The transactions of the logs that the server lacks.
     pub fn lacks(&self) -> &GtidSet {
         &self.lacks
+    }
+
+    /// The range that an earlier run was applying in its folded form, and did not end.
+    pub fn mark(&self) -> Option<&FoldMark> {
+        self.mark.as_ref()
     }
 
     /// Whether an earlier run left its channel, from which the next one goes on.
@@ -103,7 +147,45 @@ impl<'l> Recovery<'l> {
     /// # Errors
     ///
     /// The source can't listen, or the server can't be asked.
-    pub fn begin(mut self, source: EmbeddedSourceOptions<'_>) -> Result<RunningRecovery<'l>> {
+    pub fn begin(self, source: EmbeddedSourceOptions<'_>) -> Result<RunningRecovery<'l>> {
+        let ended = self.ended;
+        self.begin_with(ended, None, source)
+    }
+
+    /// Starts the source of a folded log, after the server is marked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recovery::begin`]; an earlier run was applying something else; the server refuses the mark.
+    pub fn begin_fold(
+        mut self,
+        folded: &'l FoldedRange,
+        source: EmbeddedSourceOptions<'_>,
+    ) -> Result<RunningRecovery<'l>> {
+        let is_marked = self.mark.is_some();
+        if !is_marked {
+            // The channel of a run without --fold may have applied transactions since the server was checked, or do so after a restart.
+            self.clean_up()?;
+            self.left = None;
+            self.facts = self.target.facts()?;
+        }
+        let checked = folded.check(&self.facts.executed, self.mark.as_ref());
+        checked.map_err(|why| ReplayError::unfit(&self.target.name, why))?;
+        self.lacks = folded.log.gtids.clone();
+        self.lacks.subtract(&self.facts.executed);
+        let mut running = self.begin_with(&folded.log, Some(folded), source)?;
+        if !is_marked {
+            running.target.patiently(|target| folded.mark.put(target))?;
+        }
+        Ok(running)
+    }
+
+    fn begin_with(
+        mut self,
+        ended: &'l EndedLogs,
+        folded: Option<&'l FoldedRange>,
+        source: EmbeddedSourceOptions<'_>,
+    ) -> Result<RunningRecovery<'l>> {
         let before = match self.saved_of_left() {
             Some(before) => before,
             None => {
@@ -111,10 +193,11 @@ impl<'l> Recovery<'l> {
                 SavedSettings::of(&self.facts, persists)
             }
         };
-        let source = embedded::start(&self.target, self.ended, &before, source)?;
+        let source = embedded::start(&self.target, ended, &before, source)?;
         Ok(RunningRecovery {
             target: self.target,
-            gtids: &self.ended.gtids,
+            gtids: &ended.gtids,
+            folded,
             source,
             before,
             threads: self.threads,
@@ -135,6 +218,8 @@ pub struct RunningRecovery<'l> {
     target: TargetServer,
     /// The transactions up to the end of the logs.
     gtids: &'l GtidSet,
+    /// Set if a folded log is applied in place of them.
+    folded: Option<&'l FoldedRange>,
     source: ChannelSource,
     before: SavedSettings,
     threads: ApplierThreads,
@@ -197,15 +282,17 @@ impl RunningRecovery<'_> {
     }
 
     /// Detaches the server, however `followed` ended; from here on a signal waits for that. A server that is away keeps its
-    /// channel.
+    /// channel. One that has applied a folded log gets the GTIDs that it stands for; returned are then the tables whose AUTO_INCREMENT counters
+    /// aren't known, as `database.table, of type`.
     ///
     /// # Errors
     ///
     /// That of `followed`, or why the server keeps its channel.
-    pub fn end(mut self, followed: Result<()>) -> Result<()> {
-        let _ending = self.ending.lock();
+    pub fn end(mut self, followed: Result<()>) -> Result<Vec<String>> {
+        let ending = Arc::clone(&self.ending);
+        let _ending = ending.lock();
         if self.target.is_away {
-            return followed;
+            return followed.map(|()| Vec::new());
         }
         let before = self.before;
         let detached = self.target.patiently(|target| channel::detach(target, &before));
@@ -214,7 +301,29 @@ impl RunningRecovery<'_> {
                 "the server keeps the channel {RECOVERY_CHANNEL}, which the next run removes: {also}"
             ));
         }
-        followed.and(detached)
+        if let (Err(_), Ok(()), Some(folded)) = (&followed, &detached, self.folded) {
+            // What remains is told by the mark, if the server can't be asked.
+            let _ = folded.forget_unbegun(&mut self.target);
+        }
+        followed.and(detached)?;
+        match self.folded {
+            Some(folded) => self.complete(folded),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn complete(&mut self, folded: &FoldedRange) -> Result<Vec<String>> {
+        let (without_counter, readers) = self.target.patiently(|target| {
+            let without_counter = folded.complete(target)?;
+            Ok((without_counter, target.replicas()?))
+        })?;
+        if readers > 0 {
+            self.target.listener.warn(&format!(
+                "{}: {readers} replicas or other readers were attached meanwhile: what they got of its binary log is no history, make them anew",
+                self.target.name
+            ));
+        }
+        Ok(without_counter)
     }
 
     fn attach(&mut self) -> Result<()> {
@@ -276,6 +385,25 @@ impl RecoveryDetacher {
         std::mem::forget(alone);
         detached
     }
+}
+
+/// Why a folded log can't be applied to a server, to be read after its name.
+fn no_fold(target: &mut TargetServer, ended: &EndedLogs) -> Result<Option<String>> {
+    if !target.words.can_fold {
+        return Ok(Some(format!("is version {}: --fold needs 8.0.17 or later", target.version)));
+    }
+    if ended.gtids.has_tags() {
+        let why =
+            "the logs have GTIDs with tags, which --fold can't give; without it they are applied as they are";
+        return Ok(Some(why.to_owned()));
+    }
+    let readers = target.replicas()?;
+    Ok((readers > 0).then(|| {
+        format!(
+            "{readers} replicas or other readers get its binary log, expected none: what a folded log puts there is no history that they could \
+             follow"
+        )
+    }))
 }
 
 /// Whether skip_replica_start is persisted already; then it stays.

@@ -14,6 +14,8 @@ use crate::version_words::VersionWords;
 
 /// The replication channel by which a server is brought forward.
 pub const RECOVERY_CHANNEL: &str = "binlogz_recover";
+/// The replication channel that marks a server to which a folded range is applied; it is never started.
+pub const FOLD_CHANNEL: &str = "binlogz_fold";
 /// Names the lock that keeps two runs from one server; the server drops it with the connection.
 const LOCK: &str = "binlogz_recover";
 
@@ -176,6 +178,14 @@ impl TargetServer {
         self.first_row("SELECT @@GLOBAL.gtid_executed")?.gtid_set(0)
     }
 
+    /// How many replicas, or other programs, get the server's binary log.
+    pub(crate) fn replicas(&mut self) -> Result<u64, ServerError> {
+        self.first_row(
+            "SELECT COUNT(*) FROM performance_schema.threads WHERE PROCESSLIST_COMMAND LIKE 'Binlog Dump%'",
+        )?
+        .parsed(0, "a number")
+    }
+
     pub(crate) fn facts(&mut self) -> Result<TargetFacts> {
         let workers = self.words.variable("parallel_workers");
         let order = self.words.variable("preserve_commit_order");
@@ -186,9 +196,9 @@ impl TargetServer {
         let others = self
             .ask(&format!(
                 "SELECT CHANNEL_NAME FROM performance_schema.replication_connection_status \
-             WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}' UNION \
+             WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT IN ('{RECOVERY_CHANNEL}', '{FOLD_CHANNEL}') UNION \
              SELECT CHANNEL_NAME FROM performance_schema.replication_applier_status \
-             WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME <> '{RECOVERY_CHANNEL}'"
+             WHERE SERVICE_STATE <> 'OFF' AND CHANNEL_NAME NOT IN ('{RECOVERY_CHANNEL}', '{FOLD_CHANNEL}')"
             ))?
             .into_iter()
             .flatten()

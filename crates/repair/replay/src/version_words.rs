@@ -15,6 +15,8 @@ pub(crate) struct VersionWords {
     pub(crate) reads_payloads: bool,
     /// Whether it knows GTIDs with tags.
     pub(crate) knows_tags: bool,
+    /// Whether transactions can be added to gtid_purged, and a channel's host has 255 characters.
+    pub(crate) can_fold: bool,
     /// Whether it can be told not to start replication at its next start.
     pub(crate) can_stay_stopped: bool,
 }
@@ -28,6 +30,7 @@ impl VersionWords {
             replica_variables: from("8.0.26"),
             reads_payloads: from("8.0.20"),
             knows_tags: from("8.3"),
+            can_fold: from("8.0.17"),
             can_stay_stopped: from("8.0.24"),
         }
     }

@@ -44,7 +44,7 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
     WantedKeys,
 };
-pub use fold::{BorderCount, Fold, FoldAim, FoldOptions, FoldSummary, FoldTables};
+pub use fold::{BorderCount, Fold, FoldAim, FoldOptions, FoldSummary, FoldTables, LargestNumber};
 pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};
@@ -57,4 +57,6 @@ pub use past::{
 pub use script::{
     AppliedChanges, ApplyOptions, ReadHistory, Script, ScriptForm, ScriptSummary, TableSummary,
 };
-pub use table::{ServerSchemaError, ServerTables, is_server, sees_all_tables, server_schema};
+pub use table::{
+    ServerSchemaError, ServerTables, is_server, rights_lacking_on_all, sees_all_tables, server_schema,
+};

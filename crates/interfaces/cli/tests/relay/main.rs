@@ -34,6 +34,7 @@ mod rates;
 mod receive;
 mod recovery;
 mod recovery_far;
+mod recovery_folded;
 mod recovery_incidents;
 mod rolling;
 mod row_metadata;

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::common::relay::{Running, name};
 use crate::common::{Folder, Ran, wait_for};
 
-const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 /// Settings that a recovery may change, and has to give back.
 const SETTINGS: &str = "SELECT @@GLOBAL.server_id, @@GLOBAL.replica_parallel_workers, \
                         @@GLOBAL.replica_preserve_commit_order, @@GLOBAL.skip_replica_start";
@@ -280,7 +280,7 @@ fn texts_and_names_are_the_same_whatever_the_servers_sql_mode() {
 }
 
 /// Stops the applier in the middle of its work by a lock on a row that it needs, until this is dropped or committed.
-struct Held {
+pub(crate) struct Held {
     client: Running,
 }
 
@@ -290,7 +290,7 @@ impl Held {
         Held::by(server, &format!("INSERT INTO shop.orders VALUES ({id}, 0, 'held')"))
     }
 
-    fn by(server: &MysqlSandbox, statement: &str) -> Held {
+    pub(crate) fn by(server: &MysqlSandbox, statement: &str) -> Held {
         let mut client = server.client();
         let sql = format!("SET sql_log_bin = 0; BEGIN; {statement}; SELECT 'held';\n");
         client.arg("--unbuffered").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -304,7 +304,7 @@ impl Held {
     }
 
     /// The row stays.
-    fn commit(mut self) {
+    pub(crate) fn commit(mut self) {
         let client = &mut self.client.0;
         // It ends where its input does.
         client.stdin.take().unwrap().write_all(b"COMMIT;\n").unwrap();
@@ -312,12 +312,12 @@ impl Held {
     }
 }
 
-fn started(mut command: Command) -> Child {
+pub(crate) fn started(mut command: Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// The standard error of a run that has ended.
-fn said(run: &mut Child) -> String {
+pub(crate) fn said(run: &mut Child) -> String {
     let mut said = String::new();
     std::io::Read::read_to_string(run.stderr.as_mut().unwrap(), &mut said).unwrap();
     said
@@ -333,7 +333,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 /// Waits until the applier waits for the held row.
-fn is_stuck(server: &MysqlSandbox) {
+pub(crate) fn is_stuck(server: &MysqlSandbox) {
     wait_until("the applier waits", || server.sql(LOCK_WAITS).is_ok_and(|count| count.trim() != "0"));
 }
 

@@ -110,3 +110,34 @@ fn only_logs_are_read_that_the_server_lacks_transactions_of() {
     assert_eq!(to_read("1-70"), [named(1), last.clone()]);
     assert_eq!(to_read("1-400"), [last]);
 }
+
+#[test]
+fn a_gap_is_found_in_the_logs_order_whichever_server_the_transactions_are_of() {
+    const OTHER: &str = "11111111-e565-11f1-89b6-02fc00000001";
+    const UUID_OFFSET: usize = 19 + 1;
+    let log = fs::read(&samples([5])[0]).unwrap();
+    let mut number = FIRST - 1;
+    let events = events_of(&log).into_iter().map(|event| {
+        let mut own = event.to_vec();
+        number += u32::from(type_of(event) == EventType::GTID);
+        if number == 75 && type_of(event) == EventType::GTID {
+            own[UUID_OFFSET..][..4].fill(0x11);
+        }
+        own
+    });
+    let log = log_of(&log, events);
+    let gap = |executed: &str, other: &str| {
+        let mut executed = gtids(executed);
+        executed.union(&other.parse().unwrap());
+        crossed(&log, &executed).gap().map(|(lacking, had)| (lacking.to_string(), had.to_string()))
+    };
+    let named = |lacking: &str, had: &str| Some((lacking.to_owned(), had.to_owned()));
+    let other = format!("{OTHER}:75");
+    assert_eq!(gap("1-69", ""), None);
+    assert_eq!(gap("1-74", ""), None);
+    assert_eq!(gap("1-74", &other), None);
+    assert_eq!(gap("1-74:76-369", &other), None);
+    assert_eq!(gap("1-70:72-369", &other), named(&format!("{UUID}:71"), &format!("{UUID}:72")));
+    assert_eq!(gap("1-74:76-80", ""), named(&other, &format!("{UUID}:76")));
+    assert_eq!(gap("1-73", &other), named(&format!("{UUID}:74"), &other));
+}

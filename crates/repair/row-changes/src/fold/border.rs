@@ -12,9 +12,11 @@ pub(super) enum FoldBorder {
     Cascade,
     UnknownKeys,
     OtherTable,
+    PlainEngine,
+    Few,
 }
 
-const ALL: [FoldBorder; 9] = [
+const ALL: [FoldBorder; 11] = [
     FoldBorder::Statement,
     FoldBorder::RolledBack,
     FoldBorder::Xa,
@@ -24,6 +26,8 @@ const ALL: [FoldBorder; 9] = [
     FoldBorder::Cascade,
     FoldBorder::UnknownKeys,
     FoldBorder::OtherTable,
+    FoldBorder::PlainEngine,
+    FoldBorder::Few,
 ];
 
 impl FoldBorder {
@@ -51,6 +55,8 @@ impl FoldBorder {
                 "on account of which foreign keys may have changed rows that are not in the log (--schema tells)"
             }
             FoldBorder::OtherTable => "in which a table map changes",
+            FoldBorder::PlainEngine => "of tables whose engine has no transactions",
+            FoldBorder::Few => "that stand alone or in pairs between others",
         }
     }
 }

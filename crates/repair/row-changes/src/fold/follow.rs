@@ -1,7 +1,7 @@
 //! Follows transactions through the records of all batches, in order: those that can be folded go into the net changes, the others
 //! are borders.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
 
 use binlogz_binlog::EventType;
@@ -11,7 +11,9 @@ use binlogz_binlog::statement::StatementKind;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::border::FoldBorder;
+use super::gtids::{SegmentGtids, WITHOUT_PLACES};
 use super::net::{Contradiction, NetChange, NetChanges, NetTrouble};
+use super::numbers::{LargestNumber, NumberEitherWay};
 use super::tables::FoldTables;
 use super::write::{FoldedTable, OrderedRows, SegmentWriter};
 use super::{BorderCount, FoldOptions, FoldSummary};
@@ -77,6 +79,10 @@ pub(super) struct FoldFollower<'o> {
     of_batch: Vec<usize>,
     /// Which table, among all, has rows under a name in this segment.
     in_segment: HashMap<Vec<u8>, usize>,
+    /// The transactions of the segment, for a log with GTIDs.
+    of_segment: SegmentGtids,
+    /// Those of a segment that is too short as yet to be folded for such a log.
+    waiting: Vec<OpenFold>,
     /// XA transactions that are prepared, and whether that was before the moment to begin at.
     prepared: HashMap<String, bool>,
     /// Transactions before the moment to begin at.
@@ -93,6 +99,8 @@ pub(super) struct FoldFollower<'o> {
     is_over: bool,
     /// When the last transaction of the segment was committed.
     time: u64,
+    /// The largest numbers by table, among all, and column.
+    given_numbers: BTreeMap<(usize, u32), NumberEitherWay>,
     summary: FoldSummary,
 }
 
@@ -102,7 +110,8 @@ impl<'o> FoldFollower<'o> {
         tables_told: Option<&'o FoldTables>,
         out: &'o mut dyn Write,
     ) -> io::Result<Self> {
-        let writer = SegmentWriter::new(out, (options.transaction_rows, options.aim))?;
+        let limits = (options.transaction_rows, options.aim);
+        let writer = SegmentWriter::new(out, limits, options.previous.clone())?;
         let summary = FoldSummary { has_begun: options.since.is_none(), ..FoldSummary::default() };
         Ok(FoldFollower {
             options,
@@ -115,6 +124,8 @@ impl<'o> FoldFollower<'o> {
             numbers: HashMap::new(),
             of_batch: Vec::new(),
             in_segment: HashMap::new(),
+            of_segment: SegmentGtids::default(),
+            waiting: Vec::new(),
             prepared: HashMap::new(),
             passed: GtidSet::default(),
             together: ChangesTogether::default(),
@@ -123,6 +134,7 @@ impl<'o> FoldFollower<'o> {
             has_unread: false,
             is_over: false,
             time: 0,
+            given_numbers: BTreeMap::new(),
             summary,
         })
     }
@@ -137,6 +149,11 @@ impl<'o> FoldFollower<'o> {
         name.clone_into(&mut self.log);
         self.has_unread = false;
         Ok(())
+    }
+
+    /// Whether the largest numbers of columns are of use.
+    pub(super) fn takes_numbers(&self) -> bool {
+        self.options.previous.is_some()
     }
 
     /// Whether the moment has passed.
@@ -195,6 +212,11 @@ impl<'o> FoldFollower<'o> {
                     open.tables.push(number);
                 }
                 FoldRecord::Change(number as u32, sides).put(&mut open.records)?;
+            }
+            FoldRecord::Number(place, column, signed, unsigned) => {
+                let number = *self.of_batch.get(place as usize).ok_or_else(broken)?;
+                let Some(open) = self.open.as_mut().filter(|open| !open.is_excluded) else { return Ok(()) };
+                FoldRecord::Number(number as u32, column, signed, unsigned).put(&mut open.records)?;
             }
             FoldRecord::Border(code, words) => {
                 let border = FoldBorder::of_code(code).ok_or_else(broken)?;
@@ -300,6 +322,9 @@ impl<'o> FoldFollower<'o> {
             );
             return Err(FollowEnd::Error(Error::Refused(line)));
         }
+        if self.options.previous.is_some() {
+            self.check_gtid(gtid, offset)?;
+        }
         self.unended.retain(|(own, _)| Some(own) != gtid.as_ref());
         let is_again =
             gtid.as_ref().is_some_and(|gtid| self.summary.gtids.contains(gtid) || self.passed.contains(gtid));
@@ -320,6 +345,31 @@ impl<'o> FoldFollower<'o> {
             records: Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new()),
             tables: Vec::new(),
         });
+        Ok(())
+    }
+
+    /// Checks that a transaction can be one of a log with GTIDs.
+    fn check_gtid(&mut self, gtid: Option<Gtid>, offset: u64) -> Result<(), FollowEnd> {
+        let place = format!("{} at {offset}", self.log);
+        let Some(gtid) = gtid.filter(|gtid| gtid.tsid().tag.is_none()) else {
+            let line = format!(
+                "{place}: a transaction without a GTID, or one with a tag, expected a GTID without one"
+            );
+            return Err(FollowEnd::Error(Error::Refused(line)));
+        };
+        match (self.options.excluded.contains(&gtid), self.summary.first) {
+            (true, None) => {}
+            (true, Some(lacking)) => {
+                return Err(FollowEnd::Error(Error::Refused(format!(
+                    "{place}: the server has {gtid} and lacks {lacking}, which came before it, expected one that has everything up to a \
+                     transaction and nothing later. Restore the backup again if a run with --fold was interrupted here and its channel is gone; \
+                     otherwise go on without --fold"
+                ))));
+            }
+            (false, _) => {
+                self.summary.first.get_or_insert(gtid);
+            }
+        }
         Ok(())
     }
 
@@ -367,8 +417,12 @@ impl<'o> FoldFollower<'o> {
         } else {
             self.summary.transactions += 1;
             open.gtid.into_iter().for_each(|gtid| self.summary.gtids.add(gtid));
+            self.summary.last = open.gtid.or(self.summary.last);
             if open.border.is_none() && !self.prepared.is_empty() {
                 open.border = Some((FoldBorder::WhileXa, String::new()));
+            }
+            if open.border.is_none() && open.is_of_plain_engine && self.options.previous.is_some() {
+                open.border = Some((FoldBorder::PlainEngine, String::new()));
             }
             if open.border.is_none() && self.has_two_maps(&open) {
                 open.border = Some((FoldBorder::OtherTable, String::new()));
@@ -376,7 +430,7 @@ impl<'o> FoldFollower<'o> {
             // Those of a transaction that goes through are told by the pass that takes it back.
             self.together.end(open.border.is_some());
             match open.border.take() {
-                None => self.fold(&open)?,
+                None => self.fold(open)?,
                 Some(border) => self.pass(&open, border)?,
             }
         }
@@ -397,7 +451,7 @@ impl<'o> FoldFollower<'o> {
     }
 
     /// Takes the changes of a transaction into the net changes.
-    fn fold(&mut self, open: &OpenFold) -> Result<(), FollowEnd> {
+    fn fold(&mut self, open: OpenFold) -> Result<(), FollowEnd> {
         let mut is_other = false;
         for number in &open.tables {
             let table = self.tables.get(*number).ok_or_else(broken)?;
@@ -412,9 +466,29 @@ impl<'o> FoldFollower<'o> {
             self.in_segment.insert(table.name.clone(), *number);
         }
         self.time = self.time.max(open.time);
+        if self.options.previous.is_some() {
+            open.gtid.into_iter().for_each(|gtid| self.of_segment.add(gtid));
+            if self.of_segment.count() <= WITHOUT_PLACES {
+                self.waiting.push(open);
+                return Ok(());
+            }
+            for waiting in std::mem::take(&mut self.waiting) {
+                self.fold_changes(&waiting)?;
+            }
+        }
+        self.fold_changes(&open)
+    }
+
+    fn fold_changes(&mut self, open: &OpenFold) -> Result<(), FollowEnd> {
         let mut reader = RecordReader::new(open.records.reader(0..open.records.size()));
         while let Some((kind, content)) = reader.next()? {
-            if let FoldRecord::Change(number, sides) = FoldRecord::read(kind, content)? {
+            let record = FoldRecord::read(kind, content)?;
+            if let FoldRecord::Number(table, column, signed, unsigned) = record {
+                let number = NumberEitherWay { signed, unsigned };
+                let largest = self.given_numbers.entry((table as usize, column));
+                largest.and_modify(|known| known.take(number)).or_insert(number);
+            }
+            if let FoldRecord::Change(number, sides) = record {
                 let table = self.tables.get(number as usize).ok_or_else(broken)?;
                 self.summary.changes += 1;
                 let taken = self.net.change((number, table.has_key), sides);
@@ -429,6 +503,10 @@ impl<'o> FoldFollower<'o> {
         self.end_segment()?;
         let words = if words.is_empty() { words } else { format!(": {words}") };
         BorderCount::add(&mut self.summary.borders, border, || format!("{}{words}", open.place));
+        self.write_as_it_is(open)
+    }
+
+    fn write_as_it_is(&mut self, open: &OpenFold) -> Result<(), FollowEnd> {
         let mut reader = RecordReader::new(open.records.reader(0..open.records.size()));
         while let Some((kind, content)) = reader.next()? {
             if let FoldRecord::Event(event) = FoldRecord::read(kind, content)? {
@@ -446,6 +524,11 @@ impl<'o> FoldFollower<'o> {
     /// Writes the net changes so far.
     fn end_segment(&mut self) -> Result<(), FollowEnd> {
         self.in_segment.clear();
+        let gtids = std::mem::take(&mut self.of_segment);
+        for waiting in std::mem::take(&mut self.waiting) {
+            BorderCount::add(&mut self.summary.borders, FoldBorder::Few, || waiting.place.clone());
+            self.write_as_it_is(&waiting)?;
+        }
         if self.net.is_empty() {
             return Ok(());
         }
@@ -461,7 +544,7 @@ impl<'o> FoldFollower<'o> {
         self.note_split(&split, SplitRows::OfOneKey);
         let rekeyed = self.net.take_rekeyed();
         self.note_split(&rekeyed, SplitRows::OfAnyKey);
-        self.writer.segment(&ordered, &self.tables, self.time)?;
+        self.writer.segment(&ordered, &self.tables, self.time, gtids)?;
         Ok(())
     }
 
@@ -488,6 +571,16 @@ impl<'o> FoldFollower<'o> {
         }
     }
 
+    /// The largest numbers. A name has one table from the last statement on that may have changed it.
+    fn largest_numbers(&self) -> Vec<LargestNumber> {
+        let of_table = |((table, column), number): (&(usize, u32), &NumberEitherWay)| {
+            let (database, name) = self.tables.get(*table)?.names();
+            let NumberEitherWay { signed, unsigned } = *number;
+            Some(LargestNumber { database, table: name, column: *column, signed, unsigned })
+        };
+        self.given_numbers.iter().filter_map(of_table).collect()
+    }
+
     pub(super) fn finish(mut self) -> Result<FoldSummary, Error> {
         self.end_segment().map_err(|end| match end {
             FollowEnd::Error(error) => error,
@@ -497,6 +590,7 @@ impl<'o> FoldFollower<'o> {
             return Err(unended(place));
         }
         let counts = self.writer.counts;
+        let numbers = self.largest_numbers();
         let mut up_to_end = self.before.take().unwrap_or_default();
         up_to_end.union(&self.passed);
         up_to_end.union(&self.options.excluded);
@@ -504,6 +598,8 @@ impl<'o> FoldFollower<'o> {
         Ok(FoldSummary {
             up_to_end,
             together: self.together.note("folded"),
+            numbers,
+            given: self.writer.given,
             written: counts.transactions,
             inserted: counts.inserted,
             updated: counts.updated,

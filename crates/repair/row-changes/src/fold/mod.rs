@@ -24,10 +24,13 @@
 //! Read backwards, the order is right as well: inserts are taken back first, then updates, then deletes. So a log that is to be taken
 //! back has everything since a moment, and `script` does the rest. In it the rows of tables with foreign keys are one transaction for each
 //! segment: only before and after it does every row have those that it refers to.
+//! For a log with GTIDs see `gtids`.
 
 mod border;
 mod follow;
+mod gtids;
 mod net;
+mod numbers;
 mod sides;
 mod tables;
 mod worker;
@@ -37,7 +40,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 
-use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::events::{self, RunSummary};
 use binlogz_flow::{Error as FlowError, Input};
 use binlogz_payload::SpoolMemory;
@@ -51,6 +54,7 @@ use follow::{FoldFollower, FollowEnd};
 use worker::FoldWorker;
 
 pub use border::BorderCount;
+pub use numbers::LargestNumber;
 pub use tables::FoldTables;
 pub use write::FoldAim;
 
@@ -72,6 +76,9 @@ pub struct FoldOptions {
     pub aim: FoldAim,
     /// The most rows of a transaction that is written to be applied.
     pub transaction_rows: NonZeroU64,
+    /// The transactions before a log in which each has a GTID of the range: those that stand for others one of these, the others their own. `None`:
+    /// all are anonymous.
+    pub previous: Option<GtidSet>,
 }
 
 /// What was folded, and what came of it.
@@ -95,6 +102,14 @@ pub struct FoldSummary {
     pub borders: Vec<BorderCount>,
     /// The GTIDs of the range.
     pub gtids: GtidSet,
+    /// The first one in the logs' order.
+    pub first: Option<Gtid>,
+    /// The last one in the logs' order.
+    pub last: Option<Gtid>,
+    /// Those that the log has.
+    pub given: GtidSet,
+    /// For a log with GTIDs: the largest numbers that columns were given by transactions that were folded.
+    pub numbers: Vec<LargestNumber>,
     /// A transaction that the last log doesn't have to its end, as `LOG at OFFSET`.
     pub cut: Option<String>,
     /// Whether the moment to begin at was in the logs, or before them, if there is one.
@@ -152,12 +167,13 @@ impl<'o> Fold<'o> {
         let digests = &self.digests;
         let follower = &mut self.follower;
         follower.begin_log(name)?;
+        let takes_numbers = follower.takes_numbers();
         let memory = SpoolMemory::new(RECORDS_MEMORY);
         let mut ended = None;
         let ran = events::run(
             input,
             workers,
-            || Ok(FoldWorker::new(tables, digests, (log, workers), &memory)),
+            || Ok(FoldWorker::new(tables, digests, (log, workers), (&memory, takes_numbers))),
             |worker, batch| Ok(worker.batch(batch)),
             |records| {
                 let taken =

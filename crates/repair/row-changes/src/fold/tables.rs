@@ -98,6 +98,13 @@ impl FoldTables {
         }
     }
 
+    /// Whether a statement after a place may have changed the table of a map there.
+    pub(super) fn changes_later(&self, schema: &TableSchema, place: HistoryPlace) -> bool {
+        let [database, table] =
+            [&schema.database, &schema.table].map(|name| String::from_utf8_lossy(name).into_owned());
+        self.history.touches(place, &database, &table)
+    }
+
     /// Whether all unique keys are known: from a place on the table is that of the schema, and no key of it is an expression.
     fn tells_unique_keys(&self, schema: &TableSchema, place: HistoryPlace) -> bool {
         let [database, table] =

@@ -14,6 +14,7 @@ use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::HistoryPlace;
 
 use super::border::FoldBorder;
+use super::numbers::NumbersOfRows;
 use super::sides::SideBytes;
 use super::tables::{FoldTables, KeysThen, TableToFold};
 use crate::choose::Operation;
@@ -31,6 +32,7 @@ pub(super) struct FoldWorker<'o> {
     digests: &'o Digests,
     log: u64,
     memory: &'o SpoolMemory,
+    takes_numbers: bool,
     maps_in_force: WorkerTables,
     decoder: RowDecoder,
     /// The table maps in force, as they are kept.
@@ -59,7 +61,7 @@ impl<'o> FoldWorker<'o> {
         tables: Option<&'o FoldTables>,
         digests: &'o Digests,
         (log, workers): (u64, usize),
-        memory: &'o SpoolMemory,
+        (memory, takes_numbers): (&'o SpoolMemory, bool),
     ) -> Self {
         FoldWorker {
             tables,
@@ -67,6 +69,7 @@ impl<'o> FoldWorker<'o> {
             digests,
             log,
             memory,
+            takes_numbers,
             maps_in_force: WorkerTables::one_of(workers),
             decoder: RowDecoder::new(),
             maps: HashMap::new(),
@@ -178,6 +181,9 @@ impl<'o> FoldWorker<'o> {
         let Some(met) = self.met.get_mut(index) else { return Ok(()) };
         let below = BelowLog::of(self.keys.as_ref(), (event, place), (&met.table, rows));
         let number = met.number(&mut self.told, records)?;
+        let counts =
+            self.takes_numbers && self.tables.is_some_and(|tables| !tables.changes_later(schema, place));
+        let mut numbers = if counts { NumbersOfRows::of(schema) } else { NumbersOfRows::default() };
         let mut decoded = match self.decoder.rows(schema, rows) {
             Ok(decoded) => decoded,
             Err(error) => {
@@ -192,7 +198,11 @@ impl<'o> FoldWorker<'o> {
             self.sides
                 .take(&row, &met.table, self.digests)
                 .map_err(|error| Error::Log(event.error(error)))?;
+            numbers.take(row.after);
             FoldRecord::Change(number, self.sides.sides()).put(records)?;
+        }
+        for (column, largest) in numbers.largest() {
+            FoldRecord::Number(number, column, largest.signed, largest.unsigned).put(records)?;
         }
         Ok(())
     }

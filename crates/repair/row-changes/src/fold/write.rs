@@ -1,15 +1,18 @@
 //! Writes the folded log: the net changes of a segment in the order in which constraints hold, and borders as they are.
 //!
 //! Deletes, updates and inserts of a segment each need only those of the kind before to be committed, so a replica applies the
-//! transactions of a kind side by side. Rows of tables without a known key are found by scanning: they go one after the other.
+//! transactions of a kind side by side. Rows of tables without a known key are found by scanning: they go one after the other. If a log with GTIDs
+//! has too few of them, transactions are larger, and the last one takes all that is left.
 
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{AnyGtidEvent, RowsFlags};
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_payload::{Spool, SpoolMemory};
 
+use super::gtids::{GtidPlaces, SegmentGtids};
 use super::net::NetChange;
 use crate::log::writer::LogWriter;
 use crate::record::{
@@ -52,6 +55,14 @@ pub(super) struct FoldedTable {
 }
 
 impl FoldedTable {
+    /// Its database and its own name.
+    pub(super) fn names(&self) -> (String, String) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let place = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
+        let (database, table) = self.name.split_at_checked(place).unwrap_or_default();
+        (text(database), text(table.get(1..).unwrap_or_default()))
+    }
+
     pub(super) fn read(fields: &[u8]) -> io::Result<Self> {
         let FoldTableFields { has_key, database, table, map } = FoldTableFields::read(fields)?;
         let width = map_of_kept(map).map_err(io::Error::other)?.column_count();
@@ -78,13 +89,19 @@ pub(super) struct OrderedRows {
     deletes: Spool,
     updates: Spool,
     inserts: Spool,
+    count: u64,
 }
 
 impl OrderedRows {
     pub(super) fn new() -> Self {
         let memory = SpoolMemory::new(ORDERED_MEMORY);
         let [deletes, updates, inserts] = [(); 3].map(|()| Spool::new(&memory, Vec::new()));
-        OrderedRows { deletes, updates, inserts }
+        OrderedRows { deletes, updates, inserts, count: 0 }
+    }
+
+    /// Bytes of all of them.
+    fn size(&self) -> u64 {
+        [&self.deletes, &self.updates, &self.inserts].map(Spool::size).iter().sum()
     }
 
     /// By kind, in the order in which they are written.
@@ -97,6 +114,7 @@ impl OrderedRows {
     }
 
     pub(super) fn take(&mut self, table: u32, change: NetChange<'_>) -> io::Result<()> {
+        self.count += 1;
         match change {
             NetChange::Insert(after) => OrderedRow { table, before: b"", after }.put(&mut self.inserts),
             NetChange::Update(before, after) => OrderedRow { table, before, after }.put(&mut self.updates),
@@ -123,13 +141,26 @@ pub(super) struct SegmentWriter<'o> {
     writer: LogWriter<'o>,
     rows_max: NonZeroU64,
     aim: FoldAim,
+    has_gtids: bool,
     pub(super) counts: WrittenCounts,
+    /// The GTIDs of the transactions that were written.
+    pub(super) given: GtidSet,
 }
 
 impl<'o> SegmentWriter<'o> {
-    pub(super) fn new(out: &'o mut dyn Write, (rows_max, aim): (NonZeroU64, FoldAim)) -> io::Result<Self> {
-        let writer = LogWriter::new(out)?;
-        Ok(SegmentWriter { writer, rows_max, aim, counts: WrittenCounts::default() })
+    /// For a log with GTIDs if these came before it.
+    pub(super) fn new(
+        out: &'o mut dyn Write,
+        (rows_max, aim): (NonZeroU64, FoldAim),
+        previous: Option<GtidSet>,
+    ) -> io::Result<Self> {
+        let has_gtids = previous.is_some();
+        let writer = match previous {
+            Some(previous) => LogWriter::with_gtids(out, previous)?,
+            None => LogWriter::new(out)?,
+        };
+        let (counts, given) = (WrittenCounts::default(), GtidSet::default());
+        Ok(SegmentWriter { writer, rows_max, aim, has_gtids, counts, given })
     }
 
     /// Writes the net changes of a segment, whose last transaction was committed at a time in microseconds since 1970.
@@ -138,16 +169,26 @@ impl<'o> SegmentWriter<'o> {
         rows: &OrderedRows,
         tables: &[FoldedTable],
         time: u64,
+        gtids: SegmentGtids,
     ) -> io::Result<()> {
         if self.aim == FoldAim::TakeBack {
             // Those without foreign keys come last: they are taken back first, as many at once as one likes.
             self.rows_together(rows, (tables, true), time)?;
             return self.rows_together(rows, (tables, false), time);
         }
-        self.counts.deleted += self.rows((&rows.deletes, EventType::DELETE_ROWS), tables, time)?;
-        self.counts.updated += self.rows((&rows.updates, EventType::UPDATE_ROWS), tables, time)?;
-        self.counts.inserted += self.rows((&rows.inserts, EventType::WRITE_ROWS), tables, time)?;
-        Ok(())
+        let places = self.has_gtids.then(|| gtids.places());
+        let mut run = SegmentRun {
+            time,
+            barrier: 0,
+            rows_max: self.rows_max.get().max(share(rows.count, places.as_ref())),
+            size_max: TRANSACTION_SIZE_MAX.max(share(rows.size(), places.as_ref())),
+            places,
+            open: OpenTransaction::default(),
+        };
+        self.counts.deleted += self.rows((&rows.deletes, EventType::DELETE_ROWS), tables, &mut run)?;
+        self.counts.updated += self.rows((&rows.updates, EventType::UPDATE_ROWS), tables, &mut run)?;
+        self.counts.inserted += self.rows((&rows.inserts, EventType::WRITE_ROWS), tables, &mut run)?;
+        self.commit(&mut run)
     }
 
     /// Writes all rows of the tables that may have foreign keys, or of the others, as one transaction.
@@ -207,40 +248,53 @@ impl<'o> SegmentWriter<'o> {
         &mut self,
         (rows, event_type): (&Spool, EventType),
         tables: &[FoldedTable],
-        time: u64,
+        run: &mut SegmentRun,
     ) -> io::Result<u64> {
-        let barrier = self.writer.last_number();
+        run.barrier = self.writer.last_number();
         let mut reader = RecordReader::new(rows.reader(0..rows.size()));
         let mut images = Vec::new();
         let mut count = 0;
-        let mut open = OpenTransaction::default();
         while let Some((_, content)) = reader.next()? {
             let row = OrderedRow::read(content)?;
             let table = tables.get(row.table as usize).ok_or_else(broken)?;
-            let is_full = open.rows >= self.rows_max.get() || self.writer.open_size() >= TRANSACTION_SIZE_MAX;
+            let open = &run.open;
+            let is_full = open.rows >= run.rows_max || self.writer.open_size() >= run.size_max;
             let is_apart = (table.is_of_plain_engine || open.is_of_plain_engine) && open.table != row.table;
             if is_full || open.rows > 0 && (is_apart || open.is_by_scan == table.has_key) {
-                self.commit(&mut open, barrier, time)?;
+                self.commit_unless_last(run)?;
             }
             self.row(&row, (table, event_type), &mut images, RowsFlags::NO_FOREIGN_KEY_CHECKS)?;
+            let open = &mut run.open;
             open.rows += 1;
             open.is_by_scan = !table.has_key;
             open.table = row.table;
             open.is_of_plain_engine = table.is_of_plain_engine;
             count += 1;
         }
-        self.commit(&mut open, barrier, time)?;
+        self.commit_unless_last(run)?;
         Ok(count)
     }
 
-    fn commit(&mut self, open: &mut OpenTransaction, barrier: i64, time: u64) -> io::Result<()> {
+    /// Ends the open transaction, unless it has to take all that is left.
+    fn commit_unless_last(&mut self, run: &mut SegmentRun) -> io::Result<()> {
+        if run.open.rows > 0 && run.places.as_ref().is_some_and(|places| places.count() <= 1) {
+            run.open.is_mixed = true;
+            return Ok(());
+        }
+        self.commit(run)
+    }
+
+    fn commit(&mut self, run: &mut SegmentRun) -> io::Result<()> {
+        let open = std::mem::take(&mut run.open);
         if open.rows == 0 {
             return Ok(());
         }
-        let last_committed = if open.is_by_scan { self.writer.last_number() } else { barrier };
-        self.writer.commit_after(last_committed, time)?;
+        let gtid = run.places.as_mut().map(GtidPlaces::take).transpose()?;
+        gtid.into_iter().for_each(|gtid| self.given.add(gtid));
+        let needs_all = open.is_by_scan || open.is_mixed;
+        let last_committed = if needs_all { self.writer.last_number() } else { run.barrier };
+        self.writer.commit_as(gtid, last_committed, run.time)?;
         self.counts.transactions += 1;
-        *open = OpenTransaction::default();
         Ok(())
     }
 
@@ -252,8 +306,28 @@ impl<'o> SegmentWriter<'o> {
     /// Ends a transaction that goes through.
     pub(super) fn pass_commit(&mut self, gtid: Option<&AnyGtidEvent<'_>>, time: u64) -> io::Result<()> {
         self.counts.transactions += 1;
+        let own = gtid.and_then(AnyGtidEvent::gtid).filter(|_| self.has_gtids);
+        own.into_iter().for_each(|gtid| self.given.add(gtid));
         self.writer.pass_commit(gtid, time)
     }
+}
+
+/// The share of each place; 0: there are as many as one likes.
+fn share(all: u64, places: Option<&GtidPlaces>) -> u64 {
+    places.map_or(0, |places| all.div_ceil(u64::try_from(places.count()).unwrap_or(u64::MAX).max(1)))
+}
+
+/// A segment that is being written.
+struct SegmentRun {
+    time: u64,
+    /// The last transaction before those of this kind.
+    barrier: i64,
+    /// Rows, and bytes, from which on a transaction is full.
+    rows_max: u64,
+    size_max: u64,
+    /// `None`: transactions are anonymous.
+    places: Option<GtidPlaces>,
+    open: OpenTransaction,
 }
 
 /// The transaction that is being written.
@@ -262,6 +336,8 @@ struct OpenTransaction {
     rows: u64,
     /// Whether its rows have no key by which they are found.
     is_by_scan: bool,
+    /// Whether it has rows of several kinds, or may.
+    is_mixed: bool,
     /// The table of its last row, and whether the engine of that one may have no transactions.
     table: u32,
     is_of_plain_engine: bool,

@@ -1,7 +1,7 @@
 //! Writes a binary log of rows: magic, format description, no previous GTIDs, then transactions.
 //!
 //! ```text
-//! anonymous GTID · BEGIN · for each table in turn: table map · rows events, the last with the flag STMT_END · XID
+//! GTID, or anonymous · BEGIN · for each table in turn: table map · rows events, the last with the flag STMT_END · XID
 //! ```
 //!
 //! The GTID event has the length of its transaction, so a transaction is kept until its end, in a spool: memory is bounded.
@@ -17,7 +17,7 @@ use binlogz_binlog::event::{
     ServerVersions, StatusVariables, TableId, TableMapEvent, XidEvent,
 };
 use binlogz_binlog::frame::encode_event;
-use binlogz_binlog::gtid::{GtidSet, GtidSetFormat, ServerUuid};
+use binlogz_binlog::gtid::{Gtid, GtidSet, GtidSetFormat, ServerUuid};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags, MAGIC};
 use binlogz_payload::{Spool, SpoolMemory};
@@ -57,10 +57,14 @@ pub(crate) struct LogWriter<'o> {
     /// Offset in the transaction, in bytes, at which the open statement began.
     statement: u64,
     group: Option<Group>,
+    /// Whether transactions that are passed through keep their GTIDs.
+    has_gtids: bool,
 }
 
 /// The origin of a transaction, as its GTID event says.
 struct TransactionOrigin {
+    /// `None`: it is anonymous.
+    gtid: Option<Gtid>,
     flags: GtidFlags,
     times: CommitTimestamps,
     versions: ServerVersions,
@@ -101,6 +105,15 @@ impl Group {
 
 impl<'o> LogWriter<'o> {
     pub(crate) fn new(out: &'o mut dyn Write) -> io::Result<Self> {
+        Self::begin(out, None)
+    }
+
+    /// A log with GTIDs, before which these transactions came. None of them has a tag.
+    pub(crate) fn with_gtids(out: &'o mut dyn Write, previous: GtidSet) -> io::Result<Self> {
+        Self::begin(out, Some(previous))
+    }
+
+    fn begin(out: &'o mut dyn Write, previous: Option<GtidSet>) -> io::Result<Self> {
         let mut writer = LogWriter {
             out,
             offset: 0,
@@ -109,6 +122,7 @@ impl<'o> LogWriter<'o> {
             size: 0,
             statement: 0,
             group: None,
+            has_gtids: previous.is_some(),
         };
         let mut server_version = [0; SERVER_VERSION_SIZE];
         for (place, byte) in server_version.iter_mut().zip(VERSION.bytes()) {
@@ -126,7 +140,8 @@ impl<'o> LogWriter<'o> {
         writer.offset = MAGIC.len() as u64;
         let unset = (0, HeaderFlags::default());
         writer.write(EventType::FORMAT_DESCRIPTION, unset, &description.encode())?;
-        let previous = PreviousGtidsEvent { gtid_set: GtidSet::default(), format: GtidSetFormat::Untagged };
+        let gtid_set = previous.unwrap_or_default();
+        let previous = PreviousGtidsEvent { gtid_set, format: GtidSetFormat::Untagged };
         writer.write(EventType::PREVIOUS_GTIDS, unset, &previous.encode())?;
         Ok(writer)
     }
@@ -190,12 +205,18 @@ impl<'o> LogWriter<'o> {
 
     /// Ends the transaction as [`LogWriter::commit`] does. A replica may run it once those up to the number `last_committed` are committed.
     pub(crate) fn commit_after(&mut self, last_committed: i64, time: u64) -> io::Result<()> {
+        self.commit_as(None, last_committed, time)
+    }
+
+    /// As [`LogWriter::commit_after`], with a GTID or anonymous.
+    pub(crate) fn commit_as(&mut self, gtid: Option<Gtid>, last_committed: i64, time: u64) -> io::Result<()> {
         self.end_group(true)?;
         if self.size == 0 {
             return Ok(());
         }
         self.keep(EventType::XID, &XidEvent { xid: self.sequence_number as u64 + 1 }.encode())?;
         let origin = TransactionOrigin {
+            gtid,
             flags: GtidFlags::default(),
             times: CommitTimestamps { immediate: time, original: None },
             versions: ServerVersions { immediate: VERSION_NUMBER, original: None },
@@ -225,6 +246,7 @@ impl<'o> LogWriter<'o> {
         let times = gtid.and_then(AnyGtidEvent::commit_timestamps);
         let versions = gtid.and_then(AnyGtidEvent::server_versions);
         let origin = TransactionOrigin {
+            gtid: gtid.and_then(AnyGtidEvent::gtid).filter(|_| self.has_gtids),
             flags: gtid.map(AnyGtidEvent::flags).unwrap_or_default(),
             times: times.unwrap_or(CommitTimestamps { immediate: time, original: None }),
             versions: versions.unwrap_or(ServerVersions { immediate: VERSION_NUMBER, original: None }),
@@ -236,9 +258,10 @@ impl<'o> LogWriter<'o> {
         self.sequence_number += 1;
         let time = origin.times.original.unwrap_or(origin.times.immediate);
         let timestamp = u32::try_from(time / 1_000_000).unwrap_or(u32::MAX);
-        let gtid = self.gtid_event(last_committed, origin)?;
+        let body = self.gtid_event(last_committed, origin)?;
         let plain = HeaderFlags::default();
-        self.write(EventType::ANONYMOUS_GTID, (timestamp, plain), &gtid)?;
+        let event_type = if origin.gtid.is_some() { EventType::GTID } else { EventType::ANONYMOUS_GTID };
+        self.write(event_type, (timestamp, plain), &body)?;
         let events = std::mem::replace(&mut self.events, spool());
         self.size = 0;
         self.statement = 0;
@@ -256,8 +279,8 @@ impl<'o> LogWriter<'o> {
     fn gtid_event(&self, last_committed: i64, origin: &TransactionOrigin) -> io::Result<Vec<u8>> {
         let mut event = GtidEvent {
             flags: origin.flags,
-            uuid: ServerUuid([0; 16]),
-            gno: 0,
+            uuid: origin.gtid.map_or(ServerUuid([0; 16]), |gtid| gtid.tsid().uuid),
+            gno: origin.gtid.map_or(0, |gtid| gtid.gno()),
             logical_clock: Some(LogicalClock { last_committed, sequence_number: self.sequence_number }),
             commit_timestamps: Some(origin.times),
             transaction_length: Some(self.size),

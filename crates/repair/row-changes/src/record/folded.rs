@@ -11,6 +11,7 @@
 //!    7 unread   changes that can't be read stand before it, or soon after it
 //!    8 previous n body of the event with the GTIDs before the log
 //!    9 statement's end
+//!   10 number   4 table · 4 column · 8 with a sign · 8 without one
 //! side          1 is there · 16 digest of the columns of unique keys, 0: not known · 4+n key · 4+n image
 //! ordered row   4 table · 4+n image before · n image after
 //! net row       4+n key · 8 copies · image first · image last
@@ -35,6 +36,7 @@ const END: u8 = 6;
 const UNREAD: u8 = 7;
 const PREVIOUS: u8 = 8;
 const STATEMENT_END: u8 = 9;
+const NUMBER: u8 = 10;
 
 /// An event that goes through as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +77,8 @@ pub(crate) enum FoldRecord<'b> {
     Previous(&'b [u8]),
     /// The last of a statement's rows stand before it.
     StatementEnd,
+    /// The largest number that rows of a table gave one of its columns, as one with a sign and as one without.
+    Number(u32, u32, i64, u64),
 }
 
 impl<'b> FoldRecord<'b> {
@@ -103,6 +107,16 @@ impl<'b> FoldRecord<'b> {
             FoldRecord::Unread => put(spool, UNREAD, &[]),
             FoldRecord::Previous(body) => put(spool, PREVIOUS, &[body]),
             FoldRecord::StatementEnd => put(spool, STATEMENT_END, &[]),
+            FoldRecord::Number(table, column, signed, unsigned) => put(
+                spool,
+                NUMBER,
+                &[
+                    &table.to_le_bytes(),
+                    &column.to_le_bytes(),
+                    &signed.to_le_bytes(),
+                    &unsigned.to_le_bytes(),
+                ],
+            ),
         }
     }
 
@@ -129,6 +143,7 @@ impl<'b> FoldRecord<'b> {
             UNREAD => FoldRecord::Unread,
             PREVIOUS => FoldRecord::Previous(content),
             STATEMENT_END => FoldRecord::StatementEnd,
+            NUMBER => FoldRecord::Number(fields.u32()?, fields.u32()?, fields.u64()? as i64, fields.u64()?),
             _ => return Err(broken()),
         })
     }

@@ -18,7 +18,9 @@ use binlogz_schema::{
 };
 
 pub(crate) use members::MemberNames;
-pub use server_schema::{ServerSchemaError, ServerTables, is_server, sees_all_tables, server_schema};
+pub use server_schema::{
+    ServerSchemaError, ServerTables, is_server, rights_lacking_on_all, sees_all_tables, server_schema,
+};
 
 /// A table whose rows are written.
 #[derive(Debug)]

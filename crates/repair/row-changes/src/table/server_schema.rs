@@ -155,6 +155,18 @@ pub fn server_schema(
 ///
 /// A server that can't be reached or refuses.
 pub fn sees_all_tables(connect: &ConnectOptions) -> Result<bool, binlogz_source::Error> {
+    Ok(rights_lacking_on_all(connect, &["SELECT"])?.is_empty())
+}
+
+/// Which of these rights, as SHOW GRANTS names them, the account doesn't have on all tables of a server. With a partial revoke it has none.
+///
+/// # Errors
+///
+/// A server that can't be reached or refuses.
+pub fn rights_lacking_on_all<'r>(
+    connect: &ConnectOptions,
+    rights: &[&'r str],
+) -> Result<Vec<&'r str>, binlogz_source::Error> {
     let mut connection = Connection::open(connect)?;
     // Servers before 8.0 have no roles; MariaDB shows what a role grants by itself.
     let roles = connection.query("SELECT CURRENT_ROLE()");
@@ -165,13 +177,15 @@ pub fn sees_all_tables(connect: &ConnectOptions) -> Result<bool, binlogz_source:
         grants.extend(connection.query(&format!("SHOW GRANTS FOR CURRENT_USER() USING {roles}"))?);
     }
     let lines: Vec<_> = grants.iter().map(|row| text(row.first())).collect();
-    Ok(lines.iter().any(|line| grants_select_on_all(line))
-        && !lines.iter().any(|line| is_partial_revoke(line)))
+    let has_revoke = lines.iter().any(|line| is_partial_revoke(line));
+    let mut lacking = rights.to_vec();
+    lacking.retain(|right| has_revoke || !lines.iter().any(|line| grants_on_all(line, right)));
+    Ok(lacking)
 }
 
-fn grants_select_on_all(line: &str) -> bool {
+fn grants_on_all(line: &str, wanted: &str) -> bool {
     let rights = line.strip_prefix("GRANT ").and_then(|line| Some(line.split_once(" ON *.* TO ")?.0));
-    rights.is_some_and(|rights| rights.split(", ").any(|right| ["SELECT", "ALL PRIVILEGES"].contains(&right)))
+    rights.is_some_and(|rights| rights.split(", ").any(|right| [wanted, "ALL PRIVILEGES"].contains(&right)))
 }
 
 fn is_partial_revoke(line: &str) -> bool {
@@ -201,13 +215,14 @@ mod tests {
             "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION",
             "GRANT INSERT, SELECT, RELOAD ON *.* TO `a`@`%`",
         ];
-        assert!(all.iter().all(|line| grants_select_on_all(line)));
+        assert!(all.iter().all(|line| grants_on_all(line, "SELECT")));
+        assert!(!grants_on_all(all[1], "ALTER"));
         let others = [
             "GRANT SELECT ON `shop`.* TO `a`@`%`",
             "GRANT REPLICATION SLAVE ON *.* TO `a`@`%`",
             "GRANT `SELECT`@`%` TO `a`@`%`",
         ];
-        assert!(!others.iter().any(|line| grants_select_on_all(line)));
+        assert!(!others.iter().any(|line| grants_on_all(line, "SELECT")));
         assert!(is_partial_revoke("REVOKE SELECT ON `secret`.* FROM `a`@`%`"));
     }
 }

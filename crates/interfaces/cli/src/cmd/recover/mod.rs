@@ -1,7 +1,8 @@
 //! `binlogz recover`: point-in-time recovery, applied by the server itself, in parallel.
 //!
-//! This file checks the options, leads through the steps and tells of them; `verify` makes a drill of it.
+//! This file checks the options, leads through the steps and tells of them; `verify` makes a drill of it, `folded` applies net changes.
 
+mod folded;
 mod verify;
 
 use std::io::{self, Write};
@@ -16,10 +17,12 @@ use binlogz_relay::EndedLogs;
 use binlogz_relay_config::{LogFormat, LogSettings, levels};
 use binlogz_replay::{
     ApplierThreads, CrossedIncidents, EmbeddedSourceOptions, IncidentWalk, RECOVERY_CHANNEL, RecoveredLogs,
-    Recovery, RecoveryDetacher, ReplicationFilters, TargetServer, check_paths,
+    Recovery, RecoveryDetacher, ReplicationFilters, RunningRecovery, TargetServer, check_paths,
 };
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
+
+use folded::FoldArgs;
 
 use super::closed_logs::{self, DiskArgs, StderrListener, StopArgs, line};
 use super::workers;
@@ -79,6 +82,11 @@ pub(crate) struct Recover {
     /// Go on over incidents, where the server says that its log lacks changes; the server here will lack them too
     #[arg(long, hide_short_help = true)]
     over_incidents: bool,
+    /// Go on although the server has transactions that follow ones it lacks: workers committed in another order
+    #[arg(long, hide_short_help = true, conflicts_with_all = ["fold", "explain"])]
+    over_gaps: bool,
+    #[command(flatten)]
+    folding: FoldArgs,
     #[command(flatten)]
     filters: Filters,
     /// Where the source inside this command listens, for the server to connect to [default: the address of this machine that
@@ -146,6 +154,7 @@ impl Recover {
 
     /// Brings a server forward.
     fn recover(&self, server: ConnectOptions) -> Result<Exit> {
+        self.folding.check()?;
         let stop = self.stop.stop()?;
         let threads = ApplierThreads {
             workers: self.workers,
@@ -165,14 +174,21 @@ impl Recover {
             ended.logs().place(),
             closed_logs::reach(&ended)
         ))?;
-        let mut recovery = Recovery::check(target, &ended, threads).map_err(line)?;
+        let checked = match self.folding.is_on() {
+            true => Recovery::check_fold(target, &ended, threads),
+            false => Recovery::check(target, &ended, threads),
+        };
+        let mut recovery = checked.map_err(line)?;
+        self.check_account()?;
+        let before = self.had_before(&recovery, folder.path())?;
         self.say(&format!(
             "{}: lacks {} of {} transactions",
             recovery.server(),
             recovery.lacks().count(),
             ended.gtids.count()
         ))?;
-        let incidents = self.crossed(&ended, folder.path(), recovery.executed())?;
+        let incidents = self.crossed(&ended, folder.path(), &before)?;
+        self.check_gap(&recovery, &incidents.crossed)?;
         let exit = tell_incidents(&incidents);
         if exit != Exit::Done && !self.over_incidents {
             complain(&format!(
@@ -183,6 +199,13 @@ impl Recover {
             return Ok(exit);
         }
         if self.check {
+            if let Some(mark) = recovery.mark() {
+                self.say(&format!(
+                    "{}: an earlier run with --fold is not done: its tables are those of no moment until the next one has brought it to {}",
+                    recovery.server(),
+                    mark.last
+                ))?;
+            }
             if recovery.is_begun() {
                 self.say(&format!(
                     "{}: an earlier run left its channel {RECOVERY_CHANNEL}; the next one goes on from there",
@@ -191,10 +214,14 @@ impl Recover {
             }
             return Ok(exit);
         }
-        if recovery.lacks().is_empty() {
+        if recovery.lacks().is_empty() && recovery.mark().is_none() {
             recovery.clean_up().map_err(line)?;
             self.say(&format!("{}: has everything already", recovery.server()))?;
             return Ok(Exit::Done);
+        }
+        if self.folding.is_on() {
+            let ranged = (&ended, before, &incidents.crossed);
+            return self.recover_folded(recovery, ranged, folder.path());
         }
         let source = EmbeddedSourceOptions {
             folder: folder.path(),
@@ -202,8 +229,21 @@ impl Recover {
             listen: self.listen,
             over_incidents: self.over_incidents,
         };
-        self.apply(recovery, source, &incidents.crossed)?;
-        Ok(exit)
+        Ok(self.apply(recovery, source, &incidents.crossed)?.max(exit))
+    }
+
+    /// Refuses a server whose tables may be those of no moment, though no channel tells so. A folded log is checked where it is made.
+    fn check_gap(&self, recovery: &Recovery<'_>, walked: &CrossedIncidents) -> Result<()> {
+        let is_allowed = self.over_gaps || self.folding.is_on() || recovery.is_begun();
+        let Some((lacking, had)) = walked.gap().filter(|_| !is_allowed) else { return Ok(()) };
+        Err(CommandFailure::of(
+            &recovery.server(),
+            format_args!(
+                "has {had} and lacks {lacking}, which came before it in the logs, expected one that has everything up to a transaction and \
+                 nothing later. If it, or the server that its dump is of, was left by an interrupted run with --fold, its tables are those of no moment: \
+                 restore the backup again. If parallel workers committed in another order than the logs, --over-gaps goes on"
+            ),
+        ))
     }
 
     /// Applies the transactions that the server lacks.
@@ -212,27 +252,40 @@ impl Recover {
         recovery: Recovery<'_>,
         source: EmbeddedSourceOptions<'_>,
         incidents: &CrossedIncidents,
-    ) -> Result<()> {
+    ) -> Result<Exit> {
         let server = recovery.server().to_owned();
         let lacks = recovery.lacks().count();
-        log::install(&LogSettings {
-            format: LogFormat::Text,
-            levels: levels("warn").map_err(CommandFailure::Line)?,
-        })?;
-        let mut running = recovery.begin(source).map_err(line)?;
-        detach_at_a_signal(&server, running.detacher());
+        log_warnings()?;
+        let running = recovery.begin(source).map_err(line)?;
+        self.follow(running, (&server, lacks), incidents)
+    }
+
+    /// Lets the server apply so many transactions. Negative: counters of tables aren't known, which is told.
+    fn follow(
+        &self,
+        mut running: RunningRecovery<'_>,
+        (server, lacks): (&str, u128),
+        incidents: &CrossedIncidents,
+    ) -> Result<Exit> {
+        detach_at_a_signal(server, running.detacher());
         let begun = Instant::now();
         let followed = running.pass_over(incidents).and_then(|()| {
             let all = u64::try_from(lacks).unwrap_or(u64::MAX);
             let progress = WorkProgress::counting("apply", "transactions", all);
             running.follow(&mut |applied| progress.at(applied))
         });
-        running.end(followed).map_err(line)?;
+        let without_counter = running.end(followed).map_err(line)?;
         let seconds = begun.elapsed().as_secs_f64();
         self.say(&format!(
             "{server}: applied {lacks} transactions in {seconds:.1} s, {:.0} a second",
             lacks as f64 / seconds.max(0.001)
-        ))
+        ))?;
+        for table in &without_counter {
+            complain(&format!(
+                "{server}: AUTO_INCREMENT counter of {table}: numbers of rows that are gone may be given again, expected a column of whole numbers"
+            ));
+        }
+        Ok(if without_counter.is_empty() { Exit::Done } else { Exit::Negative })
     }
 
     /// The incidents between what the server has executed and the end of the logs.
@@ -270,6 +323,12 @@ impl Recover {
         }
         Ok(options)
     }
+}
+
+/// Shows the warnings of the source in this process.
+fn log_warnings() -> Result<()> {
+    let levels = levels("warn").map_err(CommandFailure::Line)?;
+    log::install(&LogSettings { format: LogFormat::Text, levels }).map(drop)
 }
 
 fn say(line: &str) -> Result<()> {

@@ -75,7 +75,7 @@ pub(crate) struct FoldCommand {
 }
 
 /// Rows of a transaction: few enough that a replica's lag and its locks stay short.
-const TRANSACTION_ROWS: NonZeroU64 = NonZeroU64::new(5000).unwrap();
+pub(in crate::cmd) const TRANSACTION_ROWS: NonZeroU64 = NonZeroU64::new(5000).unwrap();
 
 const EXAMPLES: &str = "Examples:
   binlogz fold --to folded binlog.0000*
@@ -155,6 +155,7 @@ impl FoldCommand {
             selection: RowSelection::default(),
             aim: FoldAim::Apply,
             transaction_rows: self.transaction_rows,
+            previous: None,
         }
     }
 
@@ -236,24 +237,30 @@ impl FoldJson {
     }
 }
 
-fn text_of(summary: &FoldSummary) -> String {
+/// What became of the transactions, and which of them stay as they are: a line each.
+pub(in crate::cmd) fn what_became(summary: &FoldSummary) -> Vec<String> {
     let FoldSummary { inserted, updated, deleted, .. } = *summary;
     let rows = inserted + updated + deleted;
-    let mut text = format!(
-        "{} with {} became {} with {}: {inserted} inserted, {updated} updated, {deleted} deleted\n",
+    let mut lines = vec![format!(
+        "{} with {} became {} with {}: {inserted} inserted, {updated} updated, {deleted} deleted",
         counted(summary.transactions, "transactions"),
         counted(summary.changes, "row changes"),
         counted(summary.written, "transactions"),
         counted(rows, "net changes"),
-    );
-    // Writing to a string can't fail.
+    )];
     if summary.excluded > 0 {
-        let _ = writeln!(text, "left out: {}", counted(summary.excluded, "transactions"));
+        lines.push(format!("left out: {}", counted(summary.excluded, "transactions")));
     }
     for border in &summary.borders {
         let count = counted(border.count, "transactions");
-        let _ = writeln!(text, "as they were: {count} {}, first {}", border.reason(), border.first);
+        lines.push(format!("as they were: {count} {}, first {}", border.reason(), border.first));
     }
+    lines
+}
+
+fn text_of(summary: &FoldSummary) -> String {
+    let mut text = what_became(summary).join("\n") + "\n";
+    // Writing to a string can't fail.
     if !summary.gtids.is_empty() {
         // Servers take spaces in a set, and a terminal's line can be broken there.
         let _ = writeln!(text, "gtid_purged: {}", summary.gtids.to_string().replace(',', ", "));

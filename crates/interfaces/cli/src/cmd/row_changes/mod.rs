@@ -13,6 +13,7 @@ mod moment;
 mod neighbours;
 mod output;
 mod passes;
+mod range_to_recover;
 mod rewind;
 mod rows;
 mod schema;
@@ -21,8 +22,10 @@ mod temporary_log;
 
 pub(in crate::cmd) use binlogz_row_changes::is_server as is_schema_server;
 pub(in crate::cmd) use choose::{LogOffset, table};
+pub(in crate::cmd) use fold::{TRANSACTION_ROWS, what_became};
 pub(in crate::cmd) use heads::{follow_one_another, list};
 pub(in crate::cmd) use inputs::{InputArgs, RecoverLog};
+pub(in crate::cmd) use range_to_recover::RangeToRecover;
 pub(in crate::cmd) use schema::read_schema;
 
 use std::fmt::Display;

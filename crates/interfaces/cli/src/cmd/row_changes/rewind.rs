@@ -86,6 +86,7 @@ impl RewindSources<'_> {
             selection: self.selection.clone(),
             aim: FoldAim::TakeBack,
             transaction_rows: NonZeroU64::MAX,
+            previous: None,
         };
         let temporary = |error: std::io::Error| CommandFailure::of(&"temporary file", error);
         let mut bytes = Scratch::new().map_err(temporary)?;

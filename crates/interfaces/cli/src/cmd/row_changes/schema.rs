@@ -70,6 +70,11 @@ impl CascadesArg {
 }
 
 impl SchemaArg {
+    /// As if it had been given so.
+    pub(super) fn of(schema: Option<String>) -> Self {
+        SchemaArg { schema }
+    }
+
     /// Reads the schema. If none is given, reads that of the server to which changes are applied, or of the one that has
     /// the logs, if there is one. From a server it reads only these tables, or all if there are none.
     pub(super) fn read(
