@@ -13,8 +13,9 @@ use crate::error::{Error, Result};
 use crate::storage::ReadRange;
 use crate::storage::object_storage::Bucket;
 
-/// Bytes at an object's end that are read along with its size: enough for most indexes.
-const TAIL_SIZE: u64 = 64 << 10;
+/// Bytes at an object's end that are read along with its size: enough for most indexes, and for the last two chunks of an
+/// encrypted object, since the last may have few bytes of the index.
+const TAIL_SIZE: u64 = 132 << 10;
 
 /// An object that is read by ranges.
 pub(super) struct StoredObject {
