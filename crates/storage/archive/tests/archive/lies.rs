@@ -222,7 +222,12 @@ fn a_manifest_that_lies_about_a_log_gives_an_error_in_place_of_another_log() {
     let path = dir.path().join("manifest.json");
     let text = fs::read(&path).unwrap();
     let (mut read, mut refused) = (0, 0);
-    for index in 0..lies() / 3 {
+    // Few lies hit what a reading needs: as many as it takes for one.
+    let count = lies() / 3;
+    for index in 0..30 * count {
+        if index >= count && refused > 0 {
+            break;
+        }
         let (lie, what) = false_text(&text, &mut random, seed, index);
         fs::write(&path, with_checksum(&lie)).unwrap();
         let Ok(Some(manifest)) = Manifest::read(&folder) else { continue };
