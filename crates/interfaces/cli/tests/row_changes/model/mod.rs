@@ -105,8 +105,9 @@ fn holds_for_all_seeds(server: ModelServer<'_>) -> Result<()> {
     }
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
     for (check, (equal, refused)) in counts {
-        // A seed or two may have nothing to compare.
-        assert!(equal * 4 >= refused || count < SEEDS, "{check}: {equal} equal, {refused} refused");
+        // A seed or two may have nothing to compare. DDL since the moment, which most of these have, isn't taken back by a rewind.
+        let refused_max = if check == "rewind" { 100 * equal } else { 4 * equal };
+        assert!(refused <= refused_max || count < SEEDS, "{check}: {equal} equal, {refused} refused");
     }
     Ok(())
 }
