@@ -32,10 +32,10 @@ use crate::time;
 #[command(next_help_heading = "Going back to a moment")]
 pub(super) struct RewindArgs {
     /// Take back all changes since --until, each row once however often it changed: of all tables, or those of --table, which takes 'DB.*' too
-    #[arg(long, requires = "until", conflicts_with_all = ["gtids", "stop_before_gtid", "start_position", "stop_position", "transaction_at", "start_datetime", "stop_datetime", "thread_id", "operation", "where", "cascades", "across_ddl"])]
+    #[arg(long, hide_short_help = true, requires = "until", conflicts_with_all = ["gtids", "stop_before_gtid", "start_position", "stop_position", "transaction_at", "start_datetime", "stop_datetime", "thread_id", "operation", "where", "cascades", "across_ddl"])]
     all: bool,
     /// The moment to go back to: before the first transaction that was committed at this time or later, or just after this GTID
-    #[arg(long, value_name = "TIME|GTID", value_parser = moment, allow_hyphen_values = true, requires = "all")]
+    #[arg(long, hide_short_help = true, value_name = "TIME|GTID", value_parser = moment, allow_hyphen_values = true, requires = "all")]
     until: Option<GivenMoment>,
 }
 
