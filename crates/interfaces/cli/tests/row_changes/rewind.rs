@@ -88,7 +88,7 @@ fn goes_back(server: &MysqlSandbox, seed: u64) -> Result<()> {
         println!("{what}: {}", ran.text().lines().next().unwrap_or_default());
         assert_eq!(&server.checksum_tables(&database)?, were, "{what}");
         assert_eq!(at, only_keyed(&database, were), "{what}: as table-at has them");
-        // What it did is taken back by the same way.
+        // A rewind is a change as well, and another rewind takes it back.
         let ran = rewound_in_place(&folder, server, &last, &[]);
         assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{what}: {}", ran.text());
         assert_eq!(server.checksum_tables(&database)?, is_now, "{what}");

@@ -55,7 +55,7 @@ fn keys_of_all_sorts_change_and_swap() -> Result<()> {
     Ok(())
 }
 
-/// What goes back is what was there.
+/// Makes the changes, takes them back, and compares all tables with those of before.
 fn go_back(server: &MysqlSandbox, changes: &str, options: &[&str]) -> Result<()> {
     let folder = Folder::new();
     let (until, were) = (last_gtid(server)?, server.checksum_tables("k")?);
@@ -101,7 +101,7 @@ fn tables_with_triggers_go_back_by_a_log() -> Result<()> {
     assert_eq!(ran.code, Some(2), "{}", ran.text());
     assert!(ran.stderr.contains("trigger"), "{}", ran.stderr);
     assert_eq!(server.checksum_tables("k")?, changed);
-    // What a trigger did to another table is named.
+    // Rows of another table that a trigger changed are named.
     let ran = rewound(&folder, &server, &until, &["--table=k.t", "--format=binlog", "--output=part"]);
     assert_eq!(ran.code, Some(1), "{}", ran.text());
     assert!(ran.stderr.contains("k.noted (4 rows)"), "{}", ran.stderr);

@@ -228,7 +228,7 @@ fn without_blocks(archive: &Path) {
     }
 }
 
-/// What people ask is answered although no block can be opened.
+/// Usual questions about transactions are answered although no block can be opened.
 #[test]
 fn questions_about_transactions_open_no_block() {
     let folder = tempfile::tempdir().unwrap();

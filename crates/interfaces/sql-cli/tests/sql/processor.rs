@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(10);
 /// How long something may take to begin on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What idle threads may use in a second.
+/// The processor time that idle threads may use in a second.
 const IDLE: Duration = Duration::from_millis(250);
 const SAMPLES: u32 = 20;
 

@@ -130,7 +130,7 @@ pub(super) fn from_moment(
     Ok(Some(LogsBegin { head, is_first }))
 }
 
-/// Those of a server's logs from the one on that has the moment, and where they begin.
+/// A server's logs, from the one that has the moment to the last, and where they begin.
 pub(super) fn from_moment_of_server(
     names: Vec<String>,
     connect: &ConnectOptions,

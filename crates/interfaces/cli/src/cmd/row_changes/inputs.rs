@@ -320,7 +320,7 @@ impl RecoverLog {
             RecoverLog::Path(path) => path.open_part(keyring, is_wanted),
             RecoverLog::OfServer(log) => log.open(),
             RecoverLog::Temporary(log) => Ok(log.open()),
-            // What a block has is known of the rows as they are, and statements anywhere tell which column is which.
+            // All blocks are read: an archive's keys are those of unmasked rows, and any statement may tell which column is which.
             RecoverLog::Masked(masked) => {
                 let input = masked.log.open(keyring)?;
                 let leaving = masked.exits.log_at(masked.number, &masked.log.to_string(), input);

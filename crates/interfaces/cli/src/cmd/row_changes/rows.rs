@@ -159,7 +159,7 @@ impl RowsCommand {
         Ok(RowSources { selection, log_server, described, logs, keyring, below, masked: None })
     }
 
-    /// What tells which column of the logs is which.
+    /// The columns of the tables, by the schema and by the statements of the logs.
     fn tables_for_masks(
         &self,
         schema: Option<SchemaFile>,

@@ -48,7 +48,7 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
             // Replicas may refuse what their source logged, such as a change that breaks a foreign key. The target skips what it lacks, so
             // that the next seeds can be compared.
             verdicts.push((check, Verdict::Refused(format!("snapshot {number}: {}", reason(&ran)))));
-            // What marks a server whose folded range is not done.
+            // The mark of a server on which a folded range was begun.
             let _ = target
                 .sql("STOP REPLICA FOR CHANNEL 'binlogz_fold'; RESET REPLICA ALL FOR CHANNEL 'binlogz_fold'");
             let executed = world.server.sql("SELECT @@GLOBAL.gtid_executed")?;
