@@ -154,7 +154,10 @@ fn same_rows(server: &MysqlSandbox, table: &str, what: &str) -> Result<()> {
 fn a_moment_before_logs_that_a_server_without_gtids_has_purged_is_refused() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql.sandbox().option("gtid-mode", "OFF").start()?;
-    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1)")?;
+    // Of the second in which the first log begins nothing is told.
+    server.sql(
+        "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1); DO SLEEP(1.1)",
+    )?;
     let moment = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
     server.sql("DO SLEEP(1.1); INSERT INTO d.t VALUES (2)")?;
     server.flush_binary_logs()?;
