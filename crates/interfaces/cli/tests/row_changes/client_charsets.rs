@@ -44,7 +44,7 @@ fn planted_texts_run_in_no_client() -> Result<()> {
     ))?;
     server.flush_binary_logs()?;
     let before = server.checksum_tables("shop")?;
-    server.sql("USE shop; SET NAMES utf8mb4; UPDATE notes SET text = CONCAT(text, '、\\\\'), doc = NULL WHERE id % 2 = 0; DELETE FROM notes /* 、\\'; DROP TABLE victim; */")?;
+    server.sql("DO SLEEP(1.1); USE shop; SET NAMES utf8mb4; UPDATE notes SET text = CONCAT(text, '、\\\\'), doc = NULL WHERE id % 2 = 0; DELETE FROM notes /* 、\\'; DROP TABLE victim; */")?;
     let log = server.flush_binary_logs()?;
     let after = server.checksum_tables("shop")?;
     let run = |script: &Ran, charset: &str, database: &str| {
