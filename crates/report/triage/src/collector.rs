@@ -1,5 +1,7 @@
 //! Tells the transactions of a batch.
 
+use std::sync::Arc;
+
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{QueryEvent, RowsFlags, RowsQueryEvent};
 use binlogz_binlog::statement::StatementKind;
@@ -7,6 +9,7 @@ use binlogz_flow::Error;
 use binlogz_flow::events::{Event, EventBatch};
 use binlogz_stats::{CutTransactions, RowCounter, TransactionCounter, TransactionEnd};
 
+use crate::below_log::CascadeEstimates;
 use crate::figures::{BatchTriage, TriageFigures, TriageWindow};
 use crate::transaction::{OpenTransaction, TransactionName};
 
@@ -17,6 +20,7 @@ pub struct TriageCollector {
     sought: Option<TransactionName>,
     /// Which of the logs is read, counted from 0.
     log: usize,
+    cascades: Arc<CascadeEstimates>,
     rows: RowCounter,
 }
 
@@ -29,7 +33,13 @@ struct BatchTeller<'c> {
 impl TriageCollector {
     /// A teller of the transactions in this window; it is one of so many workers.
     pub fn new(window: TriageWindow, workers: usize) -> Self {
-        TriageCollector { window, sought: None, log: 0, rows: RowCounter::new(workers, false) }
+        TriageCollector {
+            window,
+            sought: None,
+            log: 0,
+            cascades: Arc::default(),
+            rows: RowCounter::new(workers, false),
+        }
     }
 
     /// Looks for this transaction, too, in the log with this number.
@@ -38,9 +48,15 @@ impl TriageCollector {
         TriageCollector { sought: Some(name), log, ..self }
     }
 
+    /// Counts what goes with deleted rows and is in no log.
+    #[must_use]
+    pub fn with_cascades(self, cascades: Arc<CascadeEstimates>) -> Self {
+        TriageCollector { cascades, ..self }
+    }
+
     /// Takes all events of a batch. Unreadable bytes fail the batch.
     pub fn collect(&mut self, batch: &mut EventBatch<'_>) -> BatchTriage {
-        let mut whole = TriageFigures::new(self.window);
+        let mut whole = TriageFigures::new(self.window, Arc::clone(&self.cascades));
         whole.log = self.log;
         if let Some(name) = self.sought {
             whole.seek(name);

@@ -7,6 +7,7 @@ use binlogz_binlog::gtid::Gtid;
 use binlogz_figures::Quantiles;
 use binlogz_stats::{CutTransactions, TableName};
 
+use crate::below_log::CascadeEstimates;
 use crate::largest::{ChangeFrequency, LargeChange, LargestChanges, OperationOnTable};
 use crate::session_loop::{EndedLoop, SessionLoops};
 use crate::transaction::{OpenTransaction, TransactionName, TriagedTransaction};
@@ -130,12 +131,14 @@ pub(crate) struct TriageFigures {
     changes: WindowChanges,
     loops: SessionLoops,
     pub(crate) sought: PassingSearch,
+    /// What goes with deleted rows and is in no log.
+    cascades: Arc<CascadeEstimates>,
     /// Which of the logs they are in.
     pub(crate) log: usize,
 }
 
 impl TriageFigures {
-    pub(crate) fn new(window: TriageWindow) -> Self {
+    pub(crate) fn new(window: TriageWindow, cascades: Arc<CascadeEstimates>) -> Self {
         TriageFigures {
             transactions: 0,
             rows: Quantiles::default(),
@@ -145,6 +148,7 @@ impl TriageFigures {
             changes: WindowChanges { window, spans: BTreeMap::new() },
             loops: SessionLoops::default(),
             sought: PassingSearch::default(),
+            cascades,
             log: 0,
         }
     }
@@ -162,7 +166,8 @@ impl TriageFigures {
     /// Takes a transaction that has ended, after all others.
     pub(crate) fn take(&mut self, open: OpenTransaction) {
         let Some(transaction) = open.end() else { return };
-        let transaction = TriagedTransaction { log: self.log, ..transaction };
+        let rows_below = self.cascades.rows_below(&transaction);
+        let transaction = TriagedTransaction { log: self.log, rows_below, ..transaction };
         self.transactions += 1;
         self.sought.take(&transaction);
         let time = transaction.time;

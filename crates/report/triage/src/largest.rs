@@ -43,9 +43,11 @@ impl OperationOnTable {
             ));
         }
         let rows = transaction.rows();
-        let changed = rows.deletes.saturating_add(rows.updates);
+        // Rows below the log follow from deleted ones.
+        let deleted = rows.deletes.saturating_add(transaction.rows_below);
+        let changed = deleted.saturating_add(rows.updates);
         if changed >= ROWS_MIN {
-            let key = match rows.deletes >= rows.updates {
+            let key = match deleted >= rows.updates {
                 true => OperationOnTable::Delete(main_table(transaction, |rows| rows.deletes)?),
                 false => OperationOnTable::Update(main_table(transaction, |rows| rows.updates)?),
             };

@@ -16,6 +16,7 @@
 //! are ranked by the quotient. Many small transactions of one session after the other are one change (`session_loop.rs`).
 //! docs/reference/incident.md has all rules.
 
+mod below_log;
 mod change;
 mod collector;
 mod figures;
@@ -27,6 +28,7 @@ mod statement;
 mod transaction;
 mod triage;
 
+pub use below_log::{CascadeEstimates, CascadingKey};
 pub use change::{RankedChange, UnusualReason};
 pub use collector::TriageCollector;
 pub use figures::{BatchTriage, TriageWindow};

@@ -52,7 +52,7 @@ impl Triage {
     fn rank(&self, key: &OperationOnTable, change: &LargeChange, usual: &UsualRows) -> Option<RankedChange> {
         let LargeChange { rows, transaction } = change;
         let is_mass = *rows >= ROWS_MIN.max(usual.median.saturating_mul(MASS_MEDIANS));
-        let all = transaction.rows().total();
+        let all = transaction.rows().total().saturating_add(transaction.rows_below);
         let is_large = all >= LARGE_ROWS_MIN.max(usual.percentile_99.saturating_mul(LARGE_PERCENTILES));
         let mut reasons = Vec::new();
         match key {

@@ -144,6 +144,7 @@ pub fn change_json(change: &RankedChange, logs: &[String]) -> Value {
         "rows": rows_json(&rows),
         "tables": tables,
         "other_tables": rows_json(&transaction.others),
+        "rows_below_log_estimate": transaction.rows_below,
         "verb": transaction.unusual.as_ref().map(|statement| &statement.verb),
         "statement_tables": named,
         "statement": transaction.statement,
@@ -293,8 +294,12 @@ fn rows_in_words(transaction: &TriagedTransaction) -> String {
         last = operation;
     }
     match transaction.others.total() {
+        0 => (),
+        others => text += &format!(", {} rows of further tables", grouped(others)),
+    }
+    match transaction.rows_below {
         0 => text,
-        others => format!("{text}, {} rows of further tables", grouped(others)),
+        below => format!("{text}, and about {} rows below the log", grouped(below)),
     }
 }
 
@@ -366,6 +371,18 @@ mod tests {
                     foreign key; first DELETE after 1,500 transactions";
         assert!(lines[0].starts_with("1  ") && lines[0].ends_with(what), "{}", lines[0]);
         assert_eq!(lines[1], "    DELETE FROM orders WHERE total < 100");
+    }
+
+    #[test]
+    fn rows_below_the_log_are_told() {
+        let logs = ["binlog.000042".to_owned()];
+        let mut changes = [change()];
+        changes[0].transaction.tables.retain(|table| &*table.name.table == b"orders");
+        changes[0].transaction.rows_below = 13_000;
+        let lines = ChangeLines::of(&changes, &logs, 200).lines(1, &changes[0], &logs);
+        let said = "DELETE 1,234 shop.orders, and about 13,000 rows below the log; first DELETE after 1,500 transactions";
+        assert!(lines[0].ends_with(said), "{}", lines[0]);
+        assert_eq!(change_json(&changes[0], &logs)["rows_below_log_estimate"], 13_000);
     }
 
     #[test]

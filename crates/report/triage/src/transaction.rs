@@ -76,6 +76,8 @@ pub struct TriagedTransaction {
     pub tables: Vec<TableChanges>,
     /// Rows of further tables.
     pub others: RowCounts,
+    /// Rows of other tables that went or changed by foreign keys below the log, by an estimate from a server's tables.
+    pub rows_below: u64,
     /// Bytes of its events as they are stored, with headers and checksums.
     pub bytes: u64,
     /// Whether it ended with ROLLBACK.
@@ -124,6 +126,7 @@ impl TriagedTransaction {
             Some(RepeatedTransactions { transactions: before.saturating_add(more.transactions), ..more });
         self.bytes = self.bytes.saturating_add(later.bytes);
         self.others.add(&later.others);
+        self.rows_below = self.rows_below.saturating_add(later.rows_below);
         self.add_tables(later.tables);
     }
 

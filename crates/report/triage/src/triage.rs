@@ -1,6 +1,7 @@
 //! What is known of all logs that were read: the usual, and the changes that may be none of it.
 
 use std::mem;
+use std::sync::Arc;
 
 use binlogz_binlog::gtid::Gtid;
 
@@ -34,7 +35,7 @@ pub struct Triage {
 impl Triage {
     /// Nothing read yet.
     pub fn new(window: TriageWindow) -> Self {
-        Triage { window, figures: TriageFigures::new(window), log: 0, open: None, logs: 0 }
+        Triage { window, figures: TriageFigures::new(window, Arc::default()), log: 0, open: None, logs: 0 }
     }
 
     /// Looks for this transaction alone.

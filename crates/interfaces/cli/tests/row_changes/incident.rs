@@ -116,22 +116,33 @@ fn are_listed(ran: &Ran, mistakes: &[(&str, String)]) {
     }
 }
 
+/// The mistakes but those of a statement, if it is unusual only for what follows from it.
+fn without<'m>(mistakes: &[(&'m str, String)], front: &str, is_alone: bool) -> Vec<(&'m str, String)> {
+    let told = mistakes.iter().filter(|(statement, _)| !is_alone || !statement.starts_with(front));
+    told.cloned().collect()
+}
+
 fn lists_all(server: &MysqlSandbox, logs_cascades: bool) -> Result<()> {
     let ward = Ward::new(server)?;
     let mistakes = ward.mistakes()?;
     let place = place_of(server);
     let from_server = ward.run(&["incident", "--server", &place]);
-    are_listed(&from_server, &mistakes);
+    // What keys took along when they were changed is in no log of 8.0, and can't be counted without their values.
+    let told = without(&mistakes, "UPDATE clinic.wards", !logs_cascades);
+    are_listed(&from_server, &told);
     assert_eq!(from_server.text().contains("by foreign key"), logs_cascades, "{}", from_server.text());
+    assert_eq!(from_server.text().contains("rows below the log"), !logs_cascades, "{}", from_server.text());
+    // Files have no foreign keys.
+    let told = without(&told, "DELETE FROM clinic.wards", !logs_cascades);
     // The last of them is in use.
     let logs = server.binlogs()?;
     let paths = logs.iter().map(|log| log.to_str().unwrap());
     let args: Vec<_> = ["incident"].into_iter().chain(paths).collect();
-    are_listed(&ward.run(&args), &mistakes);
+    are_listed(&ward.run(&args), &told);
     let folder = logs[0].parent().unwrap().to_str().unwrap();
     let of_folder = ward.run(&["incident", "--format", "json", "--top", "100", folder]);
     assert_eq!(of_folder.code, Some(0), "{}", of_folder.stderr);
-    for (statement, gtid) in &mistakes {
+    for (statement, gtid) in &told {
         assert!(of_folder.text().contains(gtid), "{statement}: {gtid}\n{}", of_folder.text());
     }
     Ok(())

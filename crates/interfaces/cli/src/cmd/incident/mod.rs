@@ -18,13 +18,16 @@ mod sql_text;
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
 use binlogz_encryption::Keyring;
 use binlogz_figures::{Zone, counted, grouped, utc, wrapped};
 use binlogz_flow::events::{self, RunSummary};
 use binlogz_source::ConnectOptions;
-use binlogz_triage::{ChangeLines, RankedChange, Triage, TriageCollector, TriageWindow, change_json};
+use binlogz_triage::{
+    CascadeEstimates, ChangeLines, RankedChange, Triage, TriageCollector, TriageWindow, change_json,
+};
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
@@ -118,10 +121,12 @@ impl IncidentCommand {
         let keyring = self.keyring.open()?;
         let window = self.window();
         let logs = logs::needed(input.all_logs(server.as_ref())?, window, keyring.as_ref())?;
+        let cascades = Arc::new(server.as_ref().map(server_facts::cascades).unwrap_or_default());
         let mut triage = Triage::new(window);
         let mut exit = Exit::Done;
         for (number, log) in logs.iter().enumerate() {
-            exit = exit.max(self.read(log, (number + 1, logs.len()), keyring.as_ref(), &mut triage)?);
+            let place = (number + 1, logs.len());
+            exit = exit.max(self.read(log, place, keyring.as_ref(), &cascades, &mut triage)?);
         }
         let names: Vec<String> = logs.iter().map(ToString::to_string).collect();
         let mut changes = triage.ranked();
@@ -254,12 +259,13 @@ impl IncidentCommand {
         log: &RecoverLog,
         place: (usize, usize),
         keyring: Option<&Keyring>,
+        cascades: &Arc<CascadeEstimates>,
         triage: &mut Triage,
     ) -> Result<Exit> {
         let window = self.window();
         let workers = workers(self.jobs);
-        let RunSummary { read, unread } =
-            self.collect(log, place, keyring, || TriageCollector::new(window, workers), triage)?;
+        let collector = || TriageCollector::new(window, workers).with_cascades(Arc::clone(cascades));
+        let RunSummary { read, unread } = self.collect(log, place, keyring, collector, triage)?;
         if let Some(cut) = read.cut {
             warn_cut(log, cut, "; they are left out");
         }
