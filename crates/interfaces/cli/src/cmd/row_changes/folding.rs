@@ -32,8 +32,8 @@ impl SchemaOfAll {
         options: &impl Fn() -> Result<ConnectOptions>,
         servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
     ) -> Result<Self> {
-        let described = schema.read(&[], options, servers)?;
-        let keys = schema.carrying_keys((described.as_ref(), &[]), None, options, servers)?;
+        let mut described = schema.read(&[], options, servers)?;
+        let keys = schema.carrying_keys((&mut described, &[]), None, options, servers)?;
         let mut keys = keys.unwrap_or_else(|why| {
             warn(&why);
             None

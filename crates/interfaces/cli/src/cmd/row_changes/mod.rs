@@ -230,7 +230,7 @@ impl ScriptArgs {
         let options = || self.server.connect_options(PROGRAM_NAME);
         let servers = (apply_to.as_ref(), log_server.as_ref());
         let keyring = self.keyring.open()?;
-        let (mut changes, described) = match since {
+        let (mut changes, mut described) = match since {
             Some(since) => {
                 let known = SchemaOfAll::read(&self.schema, &options, servers)?;
                 let rewind = RewindSources {
@@ -257,7 +257,7 @@ impl ScriptArgs {
         // A key may lead to any table of a database.
         let has_databases = selection.tables.iter().any(|(_, name)| name == RowSelection::ALL_TABLES);
         let tables = if has_databases { &[] } else { &*selection.tables };
-        let of = (described.as_ref(), tables);
+        let of = (&mut described, tables);
         let below = match &families {
             Some((families, _)) => {
                 let keys = CarryingKeys::new(families, tables, Some(direction)).of_dropped_alone();
@@ -293,7 +293,7 @@ impl ScriptArgs {
     fn keys_below(
         &self,
         direction: Direction,
-        (described, tables): (Option<&SchemaFile>, &[(String, String)]),
+        (described, tables): (&mut Option<SchemaFile>, &[(String, String)]),
         options: &impl Fn() -> Result<ConnectOptions>,
         servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
     ) -> Result<std::result::Result<Option<CarryingKeys<'static>>, String>> {
@@ -303,7 +303,7 @@ impl ScriptArgs {
         // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
         let without_table = SchemaFile::default();
         let fallback = servers.1.map(|_| &without_table);
-        let schema = described.or(fallback);
+        let schema = described.as_ref().or(fallback);
         Ok(Ok(schema.map(|schema| CarryingKeys::new(schema, tables, Some(direction)))))
     }
 

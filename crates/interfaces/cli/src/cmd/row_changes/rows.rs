@@ -129,7 +129,7 @@ impl RowsCommand {
         let servers = (None, log_server.as_ref());
         // All tables of the logs are masked, whether they are shown or not.
         let meant = if self.exits.is_given() { &[][..] } else { &*selection.tables };
-        let described = self.schema.read(meant, &options, servers)?;
+        let mut described = self.schema.read(meant, &options, servers)?;
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
@@ -154,7 +154,7 @@ impl RowsCommand {
                 masked: Some(masked),
             });
         }
-        let of = (described.as_ref(), &*selection.tables);
+        let of = (&mut described, &*selection.tables);
         let below = self.schema.carrying_keys(of, None, &options, servers)?;
         Ok(RowSources { selection, log_server, described, logs, keyring, below, masked: None })
     }

@@ -97,16 +97,17 @@ impl SchemaArg {
     }
 
     /// The foreign keys that may have changed rows of these tables, or others with them, below the log, as far as a schema tells; `None`: there
-    /// is none; `Err`: why it doesn't. `direction` is `None` where changes are only shown.
+    /// is none; `Err`: why it doesn't. `direction` is `None` where changes are only shown. From a server the schema gets the tables on both
+    /// sides of foreign keys too: where the log has no names, they tell whether a change was one of the columns that a key refers to.
     pub(super) fn carrying_keys(
         &self,
-        (schema, tables): (Option<&SchemaFile>, &[(String, String)]),
+        (schema, tables): (&mut Option<SchemaFile>, &[(String, String)]),
         direction: Option<Direction>,
         options: &impl Fn() -> Result<ConnectOptions>,
         servers: (Option<&ConnectOptions>, Option<&ConnectOptions>),
     ) -> Result<std::result::Result<Option<CarryingKeys<'static>>, String>> {
         let keys = |schema: &SchemaFile| CarryingKeys::new(schema, tables, direction);
-        let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.map(keys))) };
+        let Some(connect) = self.server(options, servers)? else { return Ok(Ok(schema.as_ref().map(keys))) };
         let seen_at = (direction == Some(Direction::Undo)).then_some(&connect);
         Ok(match server_schema(&connect, ServerTables::Families) {
             Err(ServerSchemaError::NoTables { .. }) => {
@@ -116,7 +117,11 @@ impl SchemaArg {
                 "{server}: {refusal}: the foreign keys of {table} aren't known, so what they changed below the log isn't either"
             )),
             described => {
-                let seen = keys(&parsed(&connect, described)?);
+                let families = parsed(&connect, described)?;
+                let seen = keys(&families);
+                if let Some(schema) = schema {
+                    *schema = SchemaFile::of_all([&families, &*schema]);
+                }
                 Ok(Some(as_seen_at(seen, seen_at)?))
             }
         })
