@@ -143,19 +143,37 @@ fn is_same_value(one: &str, other: &str) -> bool {
     if let (Ok(one), Ok(other)) = (one.parse::<f64>(), other.parse::<f64>()) {
         return one == other;
     }
-    let parts = |text: &str| {
-        let is_time = text.starts_with(|first: char| first.is_ascii_digit())
-            && text.chars().all(|character| character.is_ascii_digit() || "-: .".contains(character));
-        let mut parts: Vec<String> = text
-            .split(|character: char| !character.is_ascii_digit())
-            .map(|part| part.trim_start_matches('0').to_owned())
-            .collect();
-        while parts.last().is_some_and(String::is_empty) {
+    matches!((MomentText::of(one), MomentText::of(other)), (Some(one), Some(other)) if one == other)
+}
+
+/// A date, a time or both, as far as other spellings of it have the same: without zeros that say nothing.
+#[derive(PartialEq, Eq)]
+struct MomentText<'t> {
+    is_negative: bool,
+    parts: Vec<&'t str>,
+    fraction: &'t str,
+}
+
+impl<'t> MomentText<'t> {
+    /// `None`: the text is no moment.
+    fn of(text: &'t str) -> Option<Self> {
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+        let is_moment = whole.starts_with(|first: char| first.is_ascii_digit())
+            && whole.chars().all(|character| character.is_ascii_digit() || "-: ".contains(character))
+            && fraction.chars().all(|character| character.is_ascii_digit());
+        if !is_moment {
+            return None;
+        }
+        let parts = whole.split(|character: char| !character.is_ascii_digit());
+        let mut parts: Vec<&str> = parts.map(|part| part.trim_start_matches('0')).collect();
+        while parts.last().is_some_and(|part| part.is_empty()) {
             parts.pop();
         }
-        is_time.then_some(parts)
-    };
-    matches!((parts(one), parts(other)), (Some(one), Some(other)) if one == other)
+        let fraction = fraction.trim_end_matches('0');
+        let is_zero = parts.is_empty() && fraction.is_empty();
+        Some(MomentText { is_negative: text.starts_with('-') && !is_zero, parts, fraction })
+    }
 }
 
 #[cfg(test)]
@@ -214,6 +232,11 @@ mod tests {
             ("a DATE DEFAULT '2026-1-2'", "a date DEFAULT '2026-01-02'", false),
             ("a DATETIME(2) DEFAULT '2026-01-02'", "a datetime(2) DEFAULT '2026-01-02 00:00:00.00'", false),
             ("a DATE DEFAULT '2026-1-2'", "a date DEFAULT '2026-01-03'", true),
+            ("a TIME(4) DEFAULT '-00:00:00.5'", "a time(4) DEFAULT '-00:00:00.5000'", false),
+            ("a TIME(4) DEFAULT '1:00:00.5'", "a time(4) DEFAULT '01:00:00.5000'", false),
+            ("a TIME(4) DEFAULT '-00:00:00.5'", "a time(4) DEFAULT '00:00:00.5000'", true),
+            ("a TIME(2) DEFAULT '00:00:00.05'", "a time(2) DEFAULT '00:00:00.50'", true),
+            ("a TIME DEFAULT '-0:0:0'", "a time DEFAULT '00:00:00'", false),
             ("a INT", "a int DEFAULT NULL", false),
             ("a INT", "a int DEFAULT '0'", true),
             ("a CHAR(3) DEFAULT 'x '", "a char(3) DEFAULT 'x'", false),
