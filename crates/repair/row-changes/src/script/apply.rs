@@ -644,6 +644,7 @@ impl ApplySink<'_> {
         let count = rows.first().and_then(|row| row.first()?.as_deref());
         match count {
             Some(b"0") => Ok(()),
+            Some(b"1") => Err(ApplyError::Orphans("1 row".to_owned())),
             count => Err(ApplyError::Orphans(format!(
                 "{} rows",
                 count.map_or("some".into(), String::from_utf8_lossy)
