@@ -497,28 +497,32 @@ fn cut_logs_end_as_with_mysqlbinlog() {
 /// Damaged logs: never a crash, one clear line each, and whole lines only.
 #[test]
 fn damaged_logs_end_in_clear_lines() {
-    let folder = Folder::new();
     let seed = mutate::seed();
     for name in ["binlog.000001", "binlog.000005"] {
         let original = fs::read(corpus::path(name)).unwrap();
         for index in 0..20 {
             let (log, what) = mutate::mutate(&original, seed, index);
-            let path = folder.put("damaged", log);
-            let ran = folder.run([
-                "dump",
-                "--no-defaults",
-                "-vv",
-                "--verify-binlog-checksum",
-                path.to_str().unwrap(),
-            ]);
-            let mut errors = ran.stderr.lines().filter(|line| line.starts_with("ERROR: ")).peekable();
-            let code = ran.code.unwrap_or_else(|| panic!("{what}: ended by a signal"));
-            // The damage that ends the log has a line, and so has each event with changes that can't be read; each line tells a place.
-            let is_told = errors.peek().is_some() == (code == 1) && errors.all(|line| line.contains(" at "));
-            assert!(code <= 1 && is_told, "{what}: {code}: {}", ran.stderr);
-            assert!(ran.stdout.ends_with(b"\n"), "{what}: half a line at the end");
+            ends_in_clear_lines(&log, &what);
         }
+        // The begin is gone.
+        ends_in_clear_lines(&original[500..], "without its begin");
     }
+}
+
+fn ends_in_clear_lines(log: &[u8], what: &str) {
+    let folder = Folder::new();
+    let path = folder.put("damaged", log);
+    let ran =
+        folder.run(["dump", "--no-defaults", "-vv", "--verify-binlog-checksum", path.to_str().unwrap()]);
+    let mut errors = ran.stderr.lines().filter(|line| line.starts_with("ERROR: ")).peekable();
+    let code = ran.code.unwrap_or_else(|| panic!("{what}: ended by a signal"));
+    // The damage that ends the log has a line, and so has each event with changes that can't be read; each line tells a place, which may be the
+    // log's begin.
+    let tells_place =
+        |line: &str| line.contains(" at ") || line.contains(": not a binary log: it begins with ");
+    let is_told = errors.peek().is_some() == (code == 1) && errors.all(tells_place);
+    assert!(code <= 1 && is_told, "{what}: {code}: {}", ran.stderr);
+    assert!(ran.stdout.ends_with(b"\n"), "{what}: half a line at the end");
 }
 
 #[test]
