@@ -12,6 +12,7 @@ mod proof;
 mod scalar;
 mod weights;
 
+use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::row::Row;
@@ -49,6 +50,15 @@ impl Operation {
             RowsKind::Write => Operation::Insert,
             RowsKind::Update | RowsKind::PartialUpdate => Operation::Update,
             RowsKind::Delete => Operation::Delete,
+        }
+    }
+
+    /// The type of the events that have such rows whole, with an image for each side.
+    pub(crate) fn event_type(self) -> EventType {
+        match self {
+            Operation::Insert => EventType::WRITE_ROWS,
+            Operation::Update => EventType::UPDATE_ROWS,
+            Operation::Delete => EventType::DELETE_ROWS,
         }
     }
 

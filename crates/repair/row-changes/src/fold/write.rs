@@ -7,13 +7,13 @@
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 
-use binlogz_binlog::EventType;
 use binlogz_binlog::event::{AnyGtidEvent, RowsFlags};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_payload::{Spool, SpoolMemory};
 
 use super::gtids::{GtidPlaces, SegmentGtids};
 use super::net::NetChange;
+use crate::choose::Operation;
 use crate::log::writer::LogWriter;
 use crate::record::{
     FoldTableFields, LoggedImages, OrderedRow, PassedEvent, RecordReader, broken, map_of_kept,
@@ -105,11 +105,11 @@ impl OrderedRows {
     }
 
     /// By kind, in the order in which they are written.
-    fn in_order(&self) -> [(&Spool, EventType); 3] {
+    fn in_order(&self) -> [(&Spool, Operation); 3] {
         [
-            (&self.deletes, EventType::DELETE_ROWS),
-            (&self.updates, EventType::UPDATE_ROWS),
-            (&self.inserts, EventType::WRITE_ROWS),
+            (&self.deletes, Operation::Delete),
+            (&self.updates, Operation::Update),
+            (&self.inserts, Operation::Insert),
         ]
     }
 
@@ -185,9 +185,9 @@ impl<'o> SegmentWriter<'o> {
             places,
             open: OpenTransaction::default(),
         };
-        self.counts.deleted += self.rows((&rows.deletes, EventType::DELETE_ROWS), tables, &mut run)?;
-        self.counts.updated += self.rows((&rows.updates, EventType::UPDATE_ROWS), tables, &mut run)?;
-        self.counts.inserted += self.rows((&rows.inserts, EventType::WRITE_ROWS), tables, &mut run)?;
+        self.counts.deleted += self.rows((&rows.deletes, Operation::Delete), tables, &mut run)?;
+        self.counts.updated += self.rows((&rows.updates, Operation::Update), tables, &mut run)?;
+        self.counts.inserted += self.rows((&rows.inserts, Operation::Insert), tables, &mut run)?;
         self.commit(&mut run)
     }
 
@@ -205,13 +205,13 @@ impl<'o> SegmentWriter<'o> {
         };
         let mut images = Vec::new();
         let mut counts = [0, 0, 0];
-        for ((rows, event_type), count) in rows.in_order().into_iter().zip(&mut counts) {
+        for ((rows, operation), count) in rows.in_order().into_iter().zip(&mut counts) {
             let mut reader = RecordReader::new(rows.reader(0..rows.size()));
             while let Some((_, content)) = reader.next()? {
                 let row = OrderedRow::read(content)?;
                 let table = tables.get(row.table as usize).ok_or_else(broken)?;
                 if table.is_bound == is_bound {
-                    self.row(&row, (table, event_type), &mut images, RowsFlags(flags))?;
+                    self.row(&row, (table, operation), &mut images, RowsFlags(flags))?;
                     *count += 1;
                 }
             }
@@ -228,17 +228,18 @@ impl<'o> SegmentWriter<'o> {
     fn row(
         &mut self,
         row: &OrderedRow<'_>,
-        (table, event_type): (&FoldedTable, EventType),
+        (table, operation): (&FoldedTable, Operation),
         images: &mut Vec<u8>,
         flags: RowsFlags,
     ) -> io::Result<()> {
         images.clear();
         images.extend_from_slice(row.before);
         images.extend_from_slice(row.after);
-        let bitmaps = match event_type {
-            EventType::UPDATE_ROWS => [&*table.columns, &*table.columns].concat(),
-            _ => table.columns.clone(),
+        let bitmaps = match operation {
+            Operation::Update => [&*table.columns, &*table.columns].concat(),
+            Operation::Insert | Operation::Delete => table.columns.clone(),
         };
+        let event_type = operation.event_type();
         let logged = LoggedImages { event_type, bitmaps: &bitmaps, images, before_size: 0 };
         self.writer.row((row.table as usize, &*table.map), &logged, flags)
     }
@@ -246,7 +247,7 @@ impl<'o> SegmentWriter<'o> {
     /// Writes rows that are changed in the same way; their number.
     fn rows(
         &mut self,
-        (rows, event_type): (&Spool, EventType),
+        (rows, operation): (&Spool, Operation),
         tables: &[FoldedTable],
         run: &mut SegmentRun,
     ) -> io::Result<u64> {
@@ -263,7 +264,7 @@ impl<'o> SegmentWriter<'o> {
             if is_full || open.rows > 0 && (is_apart || open.is_by_scan == table.has_key) {
                 self.commit_unless_last(run)?;
             }
-            self.row(&row, (table, event_type), &mut images, RowsFlags::NO_FOREIGN_KEY_CHECKS)?;
+            self.row(&row, (table, operation), &mut images, RowsFlags::NO_FOREIGN_KEY_CHECKS)?;
             let open = &mut run.open;
             open.rows += 1;
             open.is_by_scan = !table.has_key;

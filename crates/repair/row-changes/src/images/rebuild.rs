@@ -155,10 +155,8 @@ impl KnownImages {
             bitmaps.push(bitmap.map_err(io::Error::other)?);
         }
         let event_type = match self.operation {
-            Operation::Insert => EventType::WRITE_ROWS,
             Operation::Update if is_partial => EventType::PARTIAL_UPDATE_ROWS,
-            Operation::Update => EventType::UPDATE_ROWS,
-            Operation::Delete => EventType::DELETE_ROWS,
+            operation => operation.event_type(),
         };
         let event = RowsEvent {
             event_type,

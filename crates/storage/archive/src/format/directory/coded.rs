@@ -2,8 +2,7 @@
 
 use binlogz_binlog::gtid::{Tag, Tsid};
 
-use super::DirectoryGroups;
-use super::{COMPRESSIBLE, EACH, GROUPS, OPEN, PACKED, REASONS_BEGIN};
+use super::{COMPRESSIBLE, DirectoryGroup, DirectoryGroups, EACH, OPEN, PACKED, REASONS_BEGIN};
 use crate::codec::numbers;
 use crate::codec::varint;
 use crate::error::Result;
@@ -18,7 +17,8 @@ pub(crate) struct CodedDirectory {
     continues: bool,
     count: usize,
     tables: Vec<DirectoryTable>,
-    groups: [Vec<u8>; GROUPS],
+    /// In the order of [`DirectoryGroup::ALL`].
+    groups: [Vec<u8>; DirectoryGroup::ALL.len()],
 }
 
 impl CodedDirectory {
@@ -66,19 +66,19 @@ impl CodedDirectory {
             let Some(number) = number(table) else { return Vec::new() };
             varint::put(&mut front, number.into());
         }
-        let mut groups = 0;
-        for (bit, group) in self.groups.iter().enumerate() {
+        let mut groups = DirectoryGroups::default();
+        for (group, bytes) in DirectoryGroup::ALL.into_iter().zip(&self.groups) {
             let before = front.len();
-            varint::put_bytes(&mut front, group);
+            varint::put_bytes(&mut front, bytes);
             match front.len() as u64 <= room {
-                true => groups |= 1 << bit,
+                true => groups = groups.with(group.alone()),
                 false => front.truncate(before),
             }
         }
         if let Some(place) = front.get_mut(1) {
-            *place = groups;
+            *place = groups.0;
         }
-        let has_shapes = DirectoryGroups(groups).has(DirectoryGroups::SHAPES);
+        let has_shapes = groups.has(DirectoryGroups::SHAPES);
         if has_shapes && front.len() as u64 <= room { front } else { Vec::new() }
     }
 }

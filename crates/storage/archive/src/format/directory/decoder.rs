@@ -2,7 +2,7 @@
 
 use binlogz_binlog::gtid::{Gtid, ServerUuid, Tag, Tsid};
 
-use super::{COMPRESSIBLE, DirectoryGroups, EACH, GROUPS, OPEN, PACKED, REASONS_BEGIN, damaged};
+use super::{COMPRESSIBLE, DirectoryGroup, DirectoryGroups, EACH, OPEN, PACKED, REASONS_BEGIN, damaged};
 use crate::codec::numbers;
 use crate::codec::varint::Taker;
 use crate::error::Result;
@@ -46,13 +46,12 @@ impl DirectoryDecoder<'_> {
                 .tables
                 .push(DirectoryTable { database: table.database.clone(), table: table.table.clone() });
         }
-        for bit in 0..GROUPS {
-            let group = DirectoryGroups(1 << bit);
-            if !groups.has(group) {
+        for group in DirectoryGroup::ALL {
+            if !groups.has(group.alone()) {
                 continue;
             }
             let mut columns = Taker::new(from.bytes()?);
-            if group == DirectoryGroups::SHAPES || wanted.has(group) {
+            if group == DirectoryGroup::Shapes || wanted.has(group.alone()) {
                 self.group(group, &mut columns, count, &mut directory)?;
                 nothing_left(&columns)?;
             }
@@ -63,24 +62,24 @@ impl DirectoryDecoder<'_> {
 
     fn group(
         &self,
-        group: DirectoryGroups,
+        group: DirectoryGroup,
         from: &mut Taker<'_>,
         count: usize,
         directory: &mut BlockDirectory,
     ) -> Result<()> {
         let columns = &mut directory.columns;
         match group {
-            DirectoryGroups::SHAPES => return self.shapes(from, count, directory),
-            DirectoryGroups::GTIDS => return self.gtids(from, count, directory),
-            DirectoryGroups::SERVERS => columns.server_id = within(column(from, count)?, u32::MAX.into())?,
-            DirectoryGroups::LOGGED => {
+            DirectoryGroup::Shapes => return self.shapes(from, count, directory),
+            DirectoryGroup::Gtids => return self.gtids(from, count, directory),
+            DirectoryGroup::Servers => columns.server_id = within(column(from, count)?, u32::MAX.into())?,
+            DirectoryGroup::Logged => {
                 columns.logged_at = within(summed(from_first(from, count)?), u32::MAX.into())?;
             }
-            DirectoryGroups::SIZES => self.sizes(from, count, columns)?,
-            DirectoryGroups::THREADS => {
+            DirectoryGroup::Sizes => self.sizes(from, count, columns)?,
+            DirectoryGroup::Threads => {
                 columns.thread = within(column(from, count)?, i64::from(u32::MAX) + 1)?;
             }
-            _ => {
+            DirectoryGroup::Times => {
                 columns.applied_at = within(summed(from_first(from, count)?), i64::MAX)?;
                 let first = column(from, count)?.into_iter().zip(&columns.applied_at);
                 let first = first.map(|(step, here)| here.wrapping_add(step)).collect();

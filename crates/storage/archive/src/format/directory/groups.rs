@@ -3,6 +3,44 @@
 
 use crate::log::directory::BlockDirectory;
 
+/// A group of a directory's columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DirectoryGroup {
+    Shapes,
+    Gtids,
+    Servers,
+    Logged,
+    Sizes,
+    Threads,
+    Times,
+}
+
+impl DirectoryGroup {
+    /// All, in the order in which they are stored.
+    pub(super) const ALL: [Self; 7] = [
+        DirectoryGroup::Shapes,
+        DirectoryGroup::Gtids,
+        DirectoryGroup::Servers,
+        DirectoryGroup::Logged,
+        DirectoryGroup::Sizes,
+        DirectoryGroup::Threads,
+        DirectoryGroup::Times,
+    ];
+
+    /// This group alone.
+    pub(super) const fn alone(self) -> DirectoryGroups {
+        match self {
+            DirectoryGroup::Shapes => DirectoryGroups::SHAPES,
+            DirectoryGroup::Gtids => DirectoryGroups::GTIDS,
+            DirectoryGroup::Servers => DirectoryGroups::SERVERS,
+            DirectoryGroup::Logged => DirectoryGroups::LOGGED,
+            DirectoryGroup::Sizes => DirectoryGroups::SIZES,
+            DirectoryGroup::Threads => DirectoryGroups::THREADS,
+            DirectoryGroup::Times => DirectoryGroups::TIMES,
+        }
+    }
+}
+
 /// Groups of a directory's columns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DirectoryGroups(pub(super) u8);
@@ -41,6 +79,9 @@ impl DirectoryGroups {
         self.0 & groups.0 == groups.0
     }
 }
+
+// A new group has to be among all.
+const _: () = assert!(DirectoryGroups::ALL.0.count_ones() as usize == DirectoryGroup::ALL.len());
 
 impl BlockDirectory {
     /// These groups alone, to be compared with what is stored.

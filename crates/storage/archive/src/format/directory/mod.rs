@@ -48,6 +48,7 @@ use crate::log::directory::BlockDirectory;
 
 pub(crate) use coded::CodedDirectory;
 use decoder::DirectoryDecoder;
+use groups::DirectoryGroup;
 pub use groups::DirectoryGroups;
 
 /// A directory takes at most this part of its packed block: with lengths and the index, less than 2 %.
@@ -60,8 +61,6 @@ pub(crate) fn room(packed_size: u64) -> u64 {
     (packed_size / PART).max(ROOM_MIN)
 }
 
-/// Groups of columns.
-const GROUPS: usize = 7;
 /// Codes of a column: number by number, or as numbers.rs has it.
 const EACH: u8 = 0;
 const PACKED: u8 = 1;
