@@ -40,5 +40,6 @@ mod table_at_log;
 mod table_at_many;
 mod table_history;
 mod trouble;
+mod unlogged;
 mod values;
 mod workload;

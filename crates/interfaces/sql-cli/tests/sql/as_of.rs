@@ -452,6 +452,27 @@ fn what_is_not_known_exactly_is_an_error_with_its_place() -> Result<()> {
 }
 
 /// A copy of the logs that a server has, in their order.
+/// The rows of a database that isn't logged are those of now, whatever the moment is.
+#[test]
+fn a_table_that_the_server_does_not_log_is_an_error() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog-do-db", "shop").start()?;
+    server.sql(
+        "CREATE DATABASE shop; CREATE DATABASE other; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); CREATE TABLE other.t LIKE shop.t;
+         INSERT INTO shop.t VALUES (1, 1); INSERT INTO other.t VALUES (1, 1)",
+    )?;
+    let moment = server.gtid_executed()?;
+    server.sql("UPDATE shop.t SET v = 2; UPDATE other.t SET v = 2")?;
+    for (table, line) in [
+        ("other.t", "other.t: binlog-do-db is shop: changes in the database other aren't logged"),
+        ("shop.t", "binlog-do-db is shop: statements such as ALTER TABLE and TRUNCATE"),
+    ] {
+        let error = ask(&server, &format!("SELECT v FROM {table} AS OF '{}'", moment.trim()), &[]).failure();
+        assert!(error.contains(line), "{line}: {error}");
+    }
+    Ok(())
+}
+
 fn copied(server: &MysqlSandbox, folder: &Path) -> Result<Vec<PathBuf>> {
     let last = server.flush_binary_logs()?;
     let names = server.sql("SHOW BINARY LOGS")?;

@@ -13,6 +13,7 @@
 //! * `indirect` judges statements that name other tables, `routes` asks the server what leads from one table to another;
 //! * `logged_statements` follows a table through DDL after the moment, `create` writes its CREATE TABLE of then;
 //! * `restore` does all of it, in its order, for callers that read the logs;
+//! * `logged_databases` asks which databases the server logs;
 //! * `session` asks the server as a whole, `live` for a table, and joins both there, in tables of the session;
 //! * `write` writes rows as text, `write_log` as a binary log, whose table maps say what `server_columns` asks.
 //!
@@ -28,6 +29,7 @@ mod forward;
 mod heads;
 mod indirect;
 mod live;
+mod logged_databases;
 mod logged_statements;
 mod moment;
 mod restore;
@@ -47,6 +49,7 @@ pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
 pub use heads::{HeadError, LOG_BEGIN, LogHead, from_last_head, server_logs};
 pub use live::LiveTable;
+pub use logged_databases::LoggedDatabases;
 pub use logged_statements::LoggedStatements;
 pub use moment::{PastMoment, TableMoment};
 pub use restore::{CascadeDoubts, RestoreSteps, RestoredTables, restore};

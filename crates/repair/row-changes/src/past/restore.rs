@@ -13,6 +13,7 @@ use binlogz_source::ConnectOptions;
 
 use super::PastError;
 use super::live::LiveTable;
+use super::logged_databases::LoggedDatabases;
 use super::logged_statements::LoggedStatements;
 use super::moment::PastMoment;
 use super::routes::TableRoutes;
@@ -82,7 +83,7 @@ pub struct RestoredTables {
     pub passed_statements: u64,
 }
 
-/// Doubts about a table: foreign keys may have changed its rows below the log since the moment.
+/// Doubts about a table: foreign keys may have changed its rows below the log since the moment, or the log lacks statements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CascadeDoubts {
     /// A table that a foreign key refers to and which the account may not see.
@@ -91,6 +92,8 @@ pub struct CascadeDoubts {
     pub statement: Option<String>,
     /// The first change that was carried on.
     pub first: Option<String>,
+    /// What the server's logs may lack.
+    pub unlogged: Option<String>,
 }
 
 impl CascadeDoubts {
@@ -114,7 +117,7 @@ impl CascadeDoubts {
                  carried on like that first by {first}"
             )
         });
-        [hidden, statement, first].into_iter().flatten()
+        [hidden, statement, first, self.unlogged.clone()].into_iter().flatten()
     }
 }
 
@@ -169,6 +172,8 @@ fn attempt<S: RestoreSteps>(
             table.follow(&logged, (database, name))?;
         }
     }
+    let logged_databases = session.logged_databases()?;
+    live.iter().try_for_each(|table| check_logged(table, &logged_databases))?;
     live.iter().try_for_each(|table| table.make_temporary(&mut session))?;
     steps.begin(&mut session, &live)?;
     // Asked first: a trigger or a foreign key dropped after this is in the logs that are needed.
@@ -193,7 +198,7 @@ fn attempt<S: RestoreSteps>(
             return Err(PastError::Refused(line).into());
         }
     }
-    let doubts = doubts.of_tables(session.logs_cascades()?);
+    let doubts = doubts.of_tables(session.logs_cascades()?, &logged_databases);
     for (table, touched) in live.iter().zip(&touched) {
         table.take_back(&mut session, touched)?;
     }
@@ -204,6 +209,20 @@ fn attempt<S: RestoreSteps>(
         doubts,
         passed_statements,
     })))
+}
+
+/// Refuses a table that is, or was, in a database that the server doesn't log.
+fn check_logged(table: &LiveTable, logged: &LoggedDatabases) -> Result<(), PastError> {
+    let since = table.since.iter().flat_map(|since| &since.names).map(|(database, _)| &**database);
+    let mut databases = [&*table.database, table.asked().0].into_iter().chain(since);
+    let lacking = databases.find_map(|database| logged.lacks(database));
+    match lacking {
+        Some(why) => {
+            let (database, name) = table.asked();
+            Err(PastError::Refused(format!("{database}.{name}: {why}, so its rows of then aren't known")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Goes through the logs for their statements alone.
@@ -239,12 +258,13 @@ impl PassDoubts {
     }
 
     /// A server that logs what foreign keys change leaves no doubt about keys that aren't known.
-    fn of_tables(self, logs_cascades: bool) -> Vec<CascadeDoubts> {
+    fn of_tables(self, logs_cascades: bool, logged: &LoggedDatabases) -> Vec<CascadeDoubts> {
         let unknown = self.hidden.into_iter().zip(self.statements);
         let each = unknown.zip(self.cascades).map(|((hidden, statement), first)| CascadeDoubts {
             hidden_parent: hidden.filter(|_| !logs_cascades),
             statement: statement.filter(|_| !logs_cascades),
             first,
+            unlogged: logged.doubt(),
         });
         each.collect()
     }

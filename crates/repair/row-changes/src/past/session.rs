@@ -6,6 +6,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_source::{ConnectOptions, Connection};
 
 use super::PastError;
+use super::logged_databases::LoggedDatabases;
 use super::write::{SETTINGS, quoted};
 use crate::owned_gtids::without_owners;
 use crate::sql::text::push_quoted;
@@ -28,6 +29,8 @@ pub(super) type PastAnswerRow = Vec<Option<Vec<u8>>>;
 /// The session.
 pub struct PastSession {
     pub(super) connection: Connection,
+    /// The server's name, for people.
+    server: String,
     /// Tables that are being made, until all of them are whole.
     pub(super) making: Vec<TableInProgress>,
 }
@@ -62,7 +65,7 @@ impl PastSession {
         let mut connect = connect.clone();
         connect.timeouts.answer = ANSWER_TIMEOUT;
         let connection = Connection::open(&connect).map_err(PastError::server("connecting"))?;
-        let mut session = PastSession { connection, making: Vec::new() };
+        let mut session = PastSession { connection, server: connect.server(), making: Vec::new() };
         session.run("SET NAMES utf8mb4")?;
         session.run(&format!("SET {SETTINGS}, {OWN_SETTINGS}"))?;
         let version = session.text("SELECT VERSION()")?;
@@ -70,6 +73,15 @@ impl PastSession {
             return Err(PastError::Refused(format!("is MariaDB {version}, expected MySQL")));
         }
         Ok(session)
+    }
+
+    /// Which databases the server logs.
+    ///
+    /// # Errors
+    ///
+    /// A server that can't be asked.
+    pub(super) fn logged_databases(&mut self) -> Result<LoggedDatabases, PastError> {
+        LoggedDatabases::ask(&mut self.connection, &self.server).map_err(PastError::server(LOOKING))
     }
 
     /// Sees the tables as they are now, until the end.

@@ -17,9 +17,12 @@ use clap::Args;
 use super::{PROGRAM_NAME, Recover};
 use crate::Exit;
 use crate::cmd::closed_logs::line;
-use crate::cmd::row_changes::{RangeToRecover, TRANSACTION_ROWS, what_became};
+use crate::cmd::row_changes::{
+    RangeToRecover, ServerLogging, TRANSACTION_ROWS, is_schema_server, what_became,
+};
 use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
+use crate::server_args::with_place;
 
 /// The folded log's name, as one of a server's logs.
 const FOLDED_LOG: &str = "folded.000001";
@@ -138,6 +141,7 @@ impl Recover {
             listen: self.listen,
             over_incidents: false,
         };
+        let unlogged = self.name_unlogged()?;
         let running = recovery.begin_fold(&folded, source).map_err(line)?;
         let exit = self.follow(running, (&server, folded.count()), crossed)?;
         self.say(&format!(
@@ -145,7 +149,18 @@ impl Recover {
             counted(summary.transactions, "transactions"),
             ends.1
         ))?;
-        Ok(exit)
+        Ok(exit.max(unlogged))
+    }
+
+    /// Says what the logs lack, where the server of `--schema` doesn't log all databases. Negative, if it doesn't.
+    fn name_unlogged(&self) -> Result<Exit> {
+        let Some(place) = self.folding.schema.as_deref().filter(|place| is_schema_server(place)) else {
+            return Ok(Exit::Done);
+        };
+        let options = self.connection.connect_options(PROGRAM_NAME)?;
+        let connect = with_place(&options, place).map_err(CommandFailure::Line)?;
+        let logging = ServerLogging::of(&connect)?;
+        Ok(logging.name_others("changes in the others aren't in its logs").max(logging.name_doubt()))
     }
 
     /// Checks that the account may set all counters at the end; without it they would be left as they are.

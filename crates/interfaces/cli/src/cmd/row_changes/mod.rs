@@ -19,6 +19,7 @@ mod rows;
 mod schema;
 mod table_at;
 mod temporary_log;
+mod unlogged;
 
 pub(in crate::cmd) use binlogz_row_changes::is_server as is_schema_server;
 pub(in crate::cmd) use choose::{LogOffset, table};
@@ -27,6 +28,7 @@ pub(in crate::cmd) use heads::{follow_one_another, list};
 pub(in crate::cmd) use inputs::{InputArgs, RecoverLog};
 pub(in crate::cmd) use range_to_recover::RangeToRecover;
 pub(in crate::cmd) use schema::read_schema;
+pub(in crate::cmd) use unlogged::ServerLogging;
 
 use std::fmt::Display;
 use std::num::NonZeroUsize;
@@ -236,6 +238,7 @@ impl ScriptArgs {
                 let rewind = RewindSources {
                     input: &self.input,
                     log_server: log_server.as_ref(),
+                    server: log_server.as_ref().or(apply_to.as_ref()),
                     keyring: keyring.as_ref(),
                     known: &known,
                     selection: &selection,

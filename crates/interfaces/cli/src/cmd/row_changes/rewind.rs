@@ -23,6 +23,7 @@ use super::heads::LogsBegin;
 use super::inputs::{InputArgs, RecoverLog, follow_one_another};
 use super::moment::{GivenMoment, moment};
 use super::temporary_log::TemporaryLog;
+use super::unlogged::ServerLogging;
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::time;
@@ -53,12 +54,18 @@ pub(super) struct ChangesSince {
     pub(super) summary: FoldSummary,
     /// The name of the last log that was read, and where it ended.
     pub(super) last: Option<(String, u64)>,
+    /// What the server logs, if there is one.
+    logging: Option<ServerLogging>,
+    /// Whether all tables go back.
+    is_of_all: bool,
 }
 
 /// Where the changes since a moment are.
 pub(super) struct RewindSources<'r> {
     pub(super) input: &'r InputArgs,
     pub(super) log_server: Option<&'r ConnectOptions>,
+    /// The one that wrote them, as far as there is one: whose logs are read, or that is changed.
+    pub(super) server: Option<&'r ConnectOptions>,
     pub(super) keyring: Option<&'r Keyring>,
     pub(super) known: &'r SchemaOfAll,
     pub(super) selection: &'r RowSelection,
@@ -69,6 +76,11 @@ impl RewindSources<'_> {
     /// Folds all that came since a moment; `None`: the logs don't have it, or have changes that can't be read, which was told.
     pub(super) fn changes_since(&self, since: &GivenMoment) -> Result<Option<ChangesSince>> {
         since.check("--until")?;
+        let logging = self.server.map(ServerLogging::of).transpose()?;
+        if logging.as_ref().is_some_and(|logging| logging.name_unlogged(&self.selection.tables) != Exit::Done)
+        {
+            return Ok(None);
+        }
         let (logs, begin) = self.input.logs_since(self.log_server, self.keyring, since.moment)?;
         if let Some(Err(why)) = begin.as_ref().map(|begin| check_begin(since, begin)) {
             complain(&why);
@@ -108,7 +120,9 @@ impl RewindSources<'_> {
         }
         let name = format!("net changes since {}", since.text);
         let log = RecoverLog::Temporary(TemporaryLog::new(bytes, name));
-        Ok(Some(ChangesSince { log: Some(log), summary, last }))
+        // Tables that are asked for were looked at.
+        let is_of_all = self.selection.tables.is_empty();
+        Ok(Some(ChangesSince { log: Some(log), summary, last, logging, is_of_all }))
     }
 }
 
@@ -142,8 +156,8 @@ impl ChangesSince {
         )
     }
 
-    /// Names rows of other tables that were changed together with those chosen, and rows that foreign keys may have changed below the log. Negative,
-    /// if there are some, or a transaction is cut off, which was told.
+    /// Names rows of other tables that were changed together with those chosen, rows that foreign keys may have changed below the log, and what the
+    /// server doesn't log. Negative, if there are some, or a transaction is cut off, which was told.
     pub(super) fn name_doubts(&self) -> Exit {
         let mut lacking = self.summary.borders.iter().filter(|border| border.may_lack_rows()).peekable();
         let lacks_rows = lacking.peek().is_some();
@@ -156,7 +170,16 @@ impl ChangesSince {
             ));
         }
         let exit = if lacks_rows { Exit::Negative } else { Exit::Done };
-        exit.max(self.name_together())
+        exit.max(self.name_together()).max(self.name_unlogged())
+    }
+
+    fn name_unlogged(&self) -> Exit {
+        let Some(logging) = &self.logging else { return Exit::Done };
+        let others = match self.is_of_all {
+            true => logging.name_others("changes in the others stay"),
+            false => Exit::Done,
+        };
+        others.max(logging.name_doubt())
     }
 
     fn name_together(&self) -> Exit {

@@ -17,6 +17,7 @@ use super::choose::{ChooseArgs, table};
 use super::inputs::{InputArgs, PassFindings, RecoverLog, follow_one_another};
 use super::neighbours::name_likely_tables;
 use super::schema::SchemaArg;
+use super::unlogged::ServerLogging;
 use super::{OTHER_STATEMENTS, PROGRAM_NAME};
 use crate::Exit;
 use crate::cmd::exits::{ExitsArg, tables_for_masks};
@@ -96,11 +97,15 @@ impl RowsCommand {
         let tables_then = sources.tables_then(self.jobs)?;
         let keys_then =
             tables_then.as_ref().zip(sources.keys_now()).and_then(|(then, keys)| keys.through(&then.history));
+        let unlogged = match &sources.log_server {
+            Some(connect) => ServerLogging::of(connect)?.name_unlogged(&sources.selection.tables),
+            None => Exit::Done,
+        };
         let passes = RowPasses::new(&self, &sources, tables_then.as_ref(), keys_then.as_ref());
         let mut out = Output { out: BufWriter::new(io::stdout().lock()), failed: None };
         match passes.show(&mut out) {
             Ok(shown) => {
-                let exit = answer(shown, &sources)?;
+                let exit = answer(shown, &sources)?.max(unlogged);
                 let masked = sources.masked.as_ref();
                 Ok(masked.map_or(exit, |masked| exit.max(exits::report(&masked.counts()))))
             }
