@@ -211,6 +211,37 @@ fn a_folded_range_comes_to_the_tables_counters_and_gtids_of_the_source() {
     assert_eq!(SourceState::of(&server), SourceState::of(&story.source));
 }
 
+/// What the source doesn't log doesn't come back: where it tells its tables, that is said.
+#[test]
+fn a_source_that_logs_only_some_databases_is_named() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().option("binlog-ignore-db", "other").start().unwrap();
+    source
+        .sql(
+            "RESET BINARY LOGS AND GTIDS; CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1);
+             UPDATE shop.t SET v = 2; FLUSH BINARY LOGS",
+        )
+        .unwrap();
+    let mut logs = source.binlogs().unwrap();
+    logs.pop();
+    let server = mysql.sandbox().start().unwrap();
+    server.sql("RESET BINARY LOGS AND GTIDS").unwrap();
+    let mut command =
+        folder.binlogz(["recover", "--no-defaults", "--user=root", "--work-dir", ".", "--fold"]);
+    command.arg("--schema").arg(source.socket());
+    command.arg("--to").arg(format!("root@{}", server.socket().display())).arg("--from").args(&logs);
+    let done = ran(command);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    for line in [
+        "it doesn't log all databases: changes in the others aren't in its logs",
+        "binlog-ignore-db is other: statements such as ALTER TABLE",
+    ] {
+        assert!(done.stderr.contains(line), "{line}: {done:?}");
+    }
+    assert_eq!(server.sql("SELECT v FROM shop.t").unwrap(), "2\n");
+}
+
 #[test]
 #[allow(clippy::zombie_processes)] // where the test fails, its processes end with the server
 fn a_killed_fold_goes_on_with_the_same_command_alone() {
