@@ -48,7 +48,9 @@ pub use read::batcher::Batcher;
 pub use read::buffers::Buffers;
 pub use read::input::{InOrder, Input, Live, ReadAt};
 pub use read::meter::ReadMeter;
-pub use read::sequence::{FactsUpTo, LogFacts, NotInSequence, Sequel, check_sequence};
+pub use read::sequence::{
+    FactsUpTo, LogFacts, NotInSequence, Sequel, check_sequence, is_outside_transactions,
+};
 pub use read::{Batch, BatchSize, BatchUnit, CutEvent, LargeUnit, LogPiece, LogStart};
 pub use work::memory::Memory;
 pub use work::ordered;

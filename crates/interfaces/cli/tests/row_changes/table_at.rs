@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
@@ -213,6 +213,63 @@ fn a_moment_before_the_first_log_is_refused() -> Result<()> {
     let ran = Folder::new().run(table_at(&server, "d.t", &at, &["--format", "csv"]));
     assert_eq!((ran.code, &*ran.stdout), (Some(1), &b""[..]), "{}", ran.stderr);
     assert!(ran.stderr.contains("the first log begins after the moment"), "{}", ran.stderr);
+    Ok(())
+}
+
+/// Sets GTIDs on or off, as a running server does it.
+fn set_gtid_modes(server: &MysqlSandbox, modes: &[&str]) -> Result<()> {
+    modes.iter().try_for_each(|mode| server.sql(&format!("SET GLOBAL gtid_mode = {mode}")).map(drop))
+}
+
+/// The paths of all logs that a server has closed.
+fn closed_logs(server: &MysqlSandbox) -> Result<Vec<PathBuf>> {
+    let last = server.flush_binary_logs()?;
+    let names = server.sql("SHOW BINARY LOGS")?;
+    let paths = names.lines().filter_map(|line| Some(last.with_file_name(line.split('\t').next()?)));
+    Ok(paths.filter(|path| *path <= last).collect())
+}
+
+/// Transactions without GTIDs leave no gap in a GTID set, and logs that have only such ones nothing before them by which to tell.
+#[test]
+fn files_among_which_one_without_gtids_is_missing_are_refused() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("gtid-mode", "OFF").start()?;
+    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, v INT); INSERT INTO d.t VALUES (1, 1), (2, 2), (3, 3); DO SLEEP(1.2)")?;
+    let early = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
+    server.sql(
+        "UPDATE d.t SET v = 4 WHERE id = 1; SET timestamp = UNIX_TIMESTAMP() - 5; FLUSH BINARY LOGS; SET timestamp = DEFAULT; UPDATE d.t SET v = 5 \
+         WHERE id = 2; DO SLEEP(1.2)",
+    )?;
+    let late = server.sql("SET time_zone = '+00:00'; SELECT NOW(6)")?;
+    server.flush_binary_logs()?;
+    server.sql("UPDATE d.t SET v = 6 WHERE id = 3")?;
+    set_gtid_modes(&server, &["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"])?;
+    server.sql("UPDATE d.t SET v = 7 WHERE id = 3")?;
+    let logs = closed_logs(&server)?;
+    let folder = Folder::new();
+    let ran = |moment: &str, logs: &[&PathBuf]| {
+        let at = format!("{}Z", moment.trim().replace(' ', "T"));
+        let mut args = table_at(&server, "d.t", &at, &["--format", "csv"]);
+        args.extend(logs.iter().map(|log| log.to_str().unwrap().to_owned()));
+        folder.run(&args)
+    };
+    let all: Vec<&PathBuf> = logs.iter().collect();
+    for (moment, rows) in [(&early, ["id,v", "1,1", "2,2", "3,3"]), (&late, ["id,v", "1,4", "2,5", "3,3"])] {
+        let told = ran(moment, &all);
+        assert_eq!(told.text().lines().collect::<Vec<_>>(), rows, "{}", told.stderr);
+    }
+    // A later log has an earlier time: its begin is told by the end of the one before it.
+    let rows =
+        folder.run(["rows", "d.t"].map(Path::new).iter().copied().chain(all.iter().map(|log| log.as_path())));
+    assert_eq!(rows.code, Some(0), "{}", rows.stderr);
+    let without_first = ran(&early, &all[1..]);
+    assert_eq!((without_first.code, &*without_first.stdout), (Some(1), &b""[..]), "{}", without_first.stderr);
+    assert!(without_first.stderr.contains("may be in an earlier log"), "{}", without_first.stderr);
+    let mut gap = all;
+    gap.remove(2);
+    let gap = ran(&late, &gap);
+    assert_eq!((gap.code, &*gap.stdout), (Some(2), &b""[..]), "{}", gap.stderr);
+    assert!(gap.stderr.contains("is missing between"), "{}", gap.stderr);
     Ok(())
 }
 

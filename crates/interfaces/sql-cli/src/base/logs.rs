@@ -8,7 +8,7 @@
 //! INPUTs are taken only where nothing can be missing between them and the server's own. GTIDs tell that, and the numbers of the logs:
 //! a log whose transactions have no GTIDs leaves no gap in a set.
 
-use binlogz_flow::{InOrder, Input, LogFacts};
+use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, Sequel};
 use binlogz_query::WholeLogs;
 use binlogz_row_changes::{HeadError, LogHead, PastMoment, from_last_head, server_logs};
 use binlogz_source::ConnectOptions;
@@ -96,8 +96,11 @@ impl LogsSinceMoment {
             if is_of_server((first, head), (name, &own)) {
                 continue;
             }
-            let facts = logs.begin_facts(index)?;
-            later.follow(&facts)?;
+            let mut facts = logs.sequence_facts(index, FactsUpTo::FirstTransaction)?;
+            if later.follow(&facts)? == Sequel::Unknown {
+                facts = logs.sequence_facts(index, FactsUpTo::End)?;
+                later.follow(&facts)?;
+            }
             self.inputs.push(index);
             if own.is_first_of_server(name) {
                 self.very_first = Some(own);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_flow::{Input, LogFacts};
+use binlogz_flow::{FactsUpTo, Input, LogFacts};
 
 use crate::Result;
 
@@ -61,12 +61,12 @@ pub trait WholeLogs {
     /// A log that can't be opened.
     fn whole(&self, index: usize) -> Result<(&str, Input)>;
 
-    /// The facts of a log that tell which one it follows, as far as its beginning has them.
+    /// The facts of a log that tell which one it follows.
     ///
     /// # Errors
     ///
     /// A log that can't be read.
-    fn begin_facts(&self, index: usize) -> Result<LogFacts>;
+    fn sequence_facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts>;
 
     /// Another input that is read for the statement, which ends when the statement is to stop.
     fn for_statement(&self, input: Input) -> Input;

@@ -745,8 +745,12 @@ impl WholeLogs for Logs {
         Ok((self.path(index), input))
     }
 
-    fn begin_facts(&self, index: usize) -> Result<LogFacts> {
-        self.facts(index, FactsUpTo::FirstTransaction).map_err(|error| Error::Log(error.to_string()))
+    fn sequence_facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts> {
+        let facts = match up_to {
+            FactsUpTo::FirstTransaction => self.facts(index, up_to),
+            FactsUpTo::End => self.facts_to_end(index),
+        };
+        facts.map_err(|error| Error::Log(error.to_string()))
     }
 
     fn for_statement(&self, input: Input) -> Input {

@@ -100,7 +100,7 @@ impl Logs {
             .collect::<Result<Vec<_>, _>>()?;
         let whole = &mut |place: usize| {
             let index = logs.get(place).copied().unwrap_or_default();
-            self.facts(index, FactsUpTo::End).map_err(OrderError)
+            self.facts_to_end(index).map_err(OrderError)
         };
         // Where only the logs' numbers tell, they tell enough.
         check_sequence(&mut facts, whole).map(drop).map_err(|OrderError(LogError(line))| {
@@ -170,6 +170,18 @@ impl Logs {
             }
             _ => Ok(LogFacts { name: path, ..LogFacts::default() }),
         }
+    }
+
+    /// The same facts, with those of its end: an archived log is restored for these.
+    pub(super) fn facts_to_end(&self, index: usize) -> Result<LogFacts, LogError> {
+        let mut facts = self.facts(index, FactsUpTo::End)?;
+        if !facts.is_end_known
+            && let Input::Stream(stream) | Input::Sparse { stream, .. } = self.open(index, &mut |_| true)?
+        {
+            let read = facts.read_end(stream);
+            read.map_err(|error| LogError(format!("{}: {error}", facts.name)))?;
+        }
+        Ok(facts)
     }
 
     /// Whether statements of the logs may have changed a table, so that what it is depends on the place.

@@ -1,6 +1,6 @@
 //! Checks that logs follow each other. A log begins with the GTIDs of all transactions before it. They must be the GTIDs
-//! that the log before it began with, together with those that it holds. Logs without GTIDs end with the name of the next
-//! one.
+//! that the log before it began with, together with those that it holds. Besides, a log ends with the name of the next one: transactions
+//! without GTIDs leave no gap in a set.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
@@ -74,9 +74,7 @@ impl LogOrder {
                 "{name} doesn't follow {last}: the logs lack {}, which came between them",
                 missing.brief()
             )
-        } else if let Some(next) =
-            before.next_name.filter(|next| before.begun.is_empty() && differ(next, name))
-        {
+        } else if let Some(next) = before.next_name.filter(|next| differ(next, name)) {
             format!("{name} doesn't follow {last}: after that came {next}")
         } else {
             return None;
@@ -189,5 +187,8 @@ mod tests {
         assert_eq!(said([first, ("other.000007", "", "", "")]), None);
         let skipped = said([first, ("log.000003", "", "", "")]).unwrap();
         assert_eq!(skipped.line, "log.000003 doesn't follow log.000001: after that came log.000002");
+        // One in between may have had none either, while the others have them.
+        let between = said([("log.000001", "1-4", "5-9", ""), ("log.000003", "1-9", "10", "")]).unwrap();
+        assert_eq!(between.line, skipped.line);
     }
 }

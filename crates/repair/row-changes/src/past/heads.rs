@@ -5,6 +5,7 @@ use std::io::{BufReader, Read};
 use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{Error as LogError, EventFrame, EventReader, EventType};
+use binlogz_flow::is_outside_transactions;
 use binlogz_source::{AnswerFields, ConnectOptions, Connection, Error as ServerError};
 
 use super::moment::{PastMoment, TableMoment};
@@ -112,16 +113,14 @@ impl LogHead {
                 Err(error) if error.is_truncation() && head.created > 0 => return Ok(head),
                 Err(error) => return Err(bad(error)),
             };
-            match frame.header().event_type {
-                EventType::FORMAT_DESCRIPTION => head.created = frame.header().timestamp,
-                EventType::PREVIOUS_GTIDS => {
-                    head.previous = PreviousGtidsEvent::decode_frame(&frame).map_err(bad)?.gtid_set;
-                }
-                EventType::ROTATE | EventType::STOP => {}
-                _ => {
-                    head.first_commit = Some(committed(&frame).map_err(bad)?);
-                    return Ok(head);
-                }
+            let event_type = frame.header().event_type;
+            if event_type == EventType::FORMAT_DESCRIPTION {
+                head.created = frame.header().timestamp;
+            } else if event_type == EventType::PREVIOUS_GTIDS {
+                head.previous = PreviousGtidsEvent::decode_frame(&frame).map_err(bad)?.gtid_set;
+            } else if !is_outside_transactions(event_type) {
+                head.first_commit = Some(committed(&frame).map_err(bad)?);
+                return Ok(head);
             }
         }
     }

@@ -8,13 +8,13 @@
 //! previous of a log  =  previous of the one before it  +  the GTIDs in that one
 //! ```
 
-use std::io;
+use std::io::{self, BufReader, Read};
 
-use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent};
+use binlogz_binlog::event::{AnyGtidEvent, PreviousGtidsEvent, RotateEvent};
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::reader::not_a_log;
-use binlogz_binlog::{Error, EventClass, EventType, HeaderFlags, MAGIC};
+use binlogz_binlog::{Error, EventClass, EventReader, EventType, HeaderFlags, MAGIC};
 
 use crate::read::header_walk::{HeaderStep, HeaderWalk};
 use crate::read::input::{ReadAt, bytes_at};
@@ -51,6 +51,11 @@ pub struct LogFacts {
     pub last: Option<Gtid>,
     /// Whether it has a transaction without a GTID before the first one with a GTID, or one that says that it is anonymous.
     pub has_anonymous: bool,
+    /// The file name of the log after it, as its writer told when it closed this one; `None`: it didn't, as where the server was stopped, or
+    /// the end wasn't looked at.
+    pub next: Option<String>,
+    /// Whether its end was looked at.
+    pub is_end_known: bool,
 }
 
 /// Why a log does not continue the one before it, naming both.
@@ -68,7 +73,7 @@ pub enum Sequel {
     /// The numbers say so, and so do the transactions that were looked at. But these transactions came before the second
     /// log and are in neither: the server had them otherwise, as by `gtid_purged`.
     Lacking(GtidSet),
-    /// All transactions of the first have to be known to tell.
+    /// All of the first has to be known to tell, or all of both.
     Unknown,
 }
 
@@ -86,6 +91,7 @@ impl LogFacts {
         }
         let mut facts = LogFacts { name, ..LogFacts::default() };
         let is_whole = facts.walk(places, up_to)?;
+        facts.is_end_known = is_whole || up_to == FactsUpTo::End;
         if facts.server_id.is_none() {
             return Err(Error::invalid(
                 "binary log",
@@ -100,6 +106,23 @@ impl LogFacts {
             facts.gtids = None;
         }
         Ok(facts)
+    }
+
+    /// Looks at the end of a log whose other facts are known, in its bytes from the begin.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read.
+    pub fn read_end(&mut self, bytes: impl Read) -> Result<(), Error> {
+        let mut events = EventReader::new(BufReader::new(bytes));
+        while let Some((_, frame)) = events.next_event()? {
+            if frame.header().event_type == EventType::ROTATE {
+                self.next =
+                    Some(String::from_utf8_lossy(RotateEvent::decode(frame.body())?.name).into_owned());
+            }
+        }
+        self.is_end_known = true;
+        Ok(())
     }
 
     /// Goes through headers and GTID events; returns whether all of the log was looked at.
@@ -117,6 +140,12 @@ impl LogFacts {
                 self.created = header.timestamp;
                 self.is_relay_log = header.flags.contains(HeaderFlags::RELAY_LOG);
                 self.in_use = header.flags.contains(HeaderFlags::IN_USE);
+            }
+            if header.event_type == EventType::ROTATE {
+                let event = events.event(&header)?;
+                let Some(frame) = events.verified(&event) else { return Ok(false) };
+                let Ok(rotate) = RotateEvent::decode(frame.body()) else { return Ok(false) };
+                self.next = Some(String::from_utf8_lossy(rotate.name).into_owned());
             }
             let is_previous = header.event_type == EventType::PREVIOUS_GTIDS && self.previous.is_none();
             if is_previous || header.event_type.is_gtid() {
@@ -141,7 +170,7 @@ impl LogFacts {
                     }
                     has_transaction = true;
                 }
-            } else if !has_transaction && !is_of_file(header.event_type) {
+            } else if !has_transaction && !is_outside_transactions(header.event_type) {
                 has_transaction = true;
                 self.has_anonymous = true;
             }
@@ -203,17 +232,61 @@ impl LogFacts {
                 before.server_id.unwrap_or_default()
             )));
         }
-        if self.created < before.created {
+        self.follow_by_names(before, is_next && is_same_base)
+    }
+
+    /// Whether names show that this log continues `before`, of whose transactions none has a GTID. `is_named_so`: their own names do.
+    fn follow_by_names(&self, before: &LogFacts, is_named_so: bool) -> Result<Sequel, NotInSequence> {
+        let one = &before.name;
+        let other = &self.name;
+        let is_told = before.next.as_deref() == Some(file_name(other));
+        // A server writes the time at which the statement began that made it begin the log, by its clock or by the session's: a later log may
+        // have an earlier one. Then only the name counts with which the log before it ends.
+        let is_earlier = self.created < before.created;
+        if is_told || is_named_so && !is_earlier {
+            return Ok(Sequel::ByNumbers);
+        }
+        if !before.is_end_known {
+            return Ok(Sequel::Unknown);
+        }
+        if is_named_so {
+            return Err(NotInSequence(format!(
+                "{other} was begun before {one}, which doesn't end with its name: logs are taken in their order; or {RESET}"
+            )));
+        }
+        self.follow_renamed(before, is_earlier)
+    }
+
+    /// Whether the names with which logs end show that this one continues `before`, where people gave them other names.
+    fn follow_renamed(&self, before: &LogFacts, is_earlier: bool) -> Result<Sequel, NotInSequence> {
+        let one = &before.name;
+        let other = &self.name;
+        if before.next.is_some() && !self.is_end_known {
+            return Ok(Sequel::Unknown);
+        }
+        if let (Some(next), Some(own_next)) = (&before.next, &self.next) {
+            let ((base, number), (own_base, own_number)) = (parts(next), parts(own_next));
+            let is_next = number.zip(own_number).is_some_and(|(number, own)| own == number + 1);
+            return match base == own_base && is_next {
+                true => Ok(Sequel::ByNumbers),
+                false => Err(NotInSequence(format!(
+                    "{other} does not continue {one}: the log after {one} was {next}, the one after {other} {own_next}, expected {}; {RESET}",
+                    with_number(next, number.unwrap_or_default() + 1)
+                ))),
+            };
+        }
+        if is_earlier {
             return Err(NotInSequence(format!(
                 "{other} was begun before {one}: logs are taken in their order; or {RESET}"
             )));
         }
-        if !is_same_base && !is_next && number.is_some() && own_number.is_some() {
-            return Err(NotInSequence(format!(
+        let (number, own) = (parts(one).1, parts(other).1);
+        match number.zip(own).is_none_or(|(number, own)| own == number + 1) {
+            true => Ok(Sequel::ByNumbers),
+            false => Err(NotInSequence(format!(
                 "{other} and {one} have other names and numbers, and no GTIDs that show whether one continues the other"
-            )));
+            ))),
         }
-        Ok(Sequel::ByNumbers)
     }
 
     /// Refuses a log of the same base name as `before` whose number isn't the next one.
@@ -311,7 +384,7 @@ impl LogFacts {
 const RESET: &str = "they are logs of two servers, or the log was reset in between";
 
 /// Whether an event is of the file rather than of a transaction.
-fn is_of_file(event_type: EventType) -> bool {
+pub fn is_outside_transactions(event_type: EventType) -> bool {
     match event_type.class() {
         EventClass::File
         | EventClass::FileNote
@@ -374,10 +447,13 @@ pub fn check_sequence<E: From<NotInSequence>>(
     let mut by_numbers: Option<(String, String)> = None;
     for place in 1..logs.len() {
         let mut sequel = sequel_at(logs, place)?;
-        if sequel == Sequel::Unknown {
-            let whole = all(place - 1)?;
-            if let Some(before) = logs.get_mut(place - 1) {
-                *before = whole;
+        for needed in [place - 1, place] {
+            if sequel != Sequel::Unknown {
+                break;
+            }
+            let whole = all(needed)?;
+            if let Some(log) = logs.get_mut(needed) {
+                *log = whole;
             }
             sequel = sequel_at(logs, place)?;
         }
@@ -566,6 +642,66 @@ mod tests {
         assert!(said[0].starts_with("b.000001 to b.000003: that each log continues"), "{said:?}");
         let anonymous = facts("b.000001", &plain(), FactsUpTo::FirstTransaction);
         assert!(anonymous.has_anonymous && anonymous.gtids.is_none());
+    }
+
+    /// A log without GTIDs, begun at this time, that ends with this name.
+    fn plain(name: &str, created: u32, next: Option<&str>) -> LogFacts {
+        let next = next.map(str::to_owned);
+        LogFacts { created, next, ..facts(name, &log(None, A, 0..=0), FactsUpTo::End) }
+    }
+
+    /// As after the clock was set back, or where a long statement made the server begin the later log.
+    #[test]
+    fn a_log_with_an_earlier_time_is_the_next_one_where_the_one_before_it_names_it() {
+        let two = plain("d/binlog.000002", 100, Some("binlog.000003"));
+        assert_eq!(two.follow(&plain("d/binlog.000001", 200, Some("binlog.000002"))), Ok(Sequel::ByNumbers));
+        for next in [None, Some("binlog.000009")] {
+            let one = plain("d/binlog.000001", 200, next);
+            let error = two.follow(&one).unwrap_err().to_string();
+            assert!(
+                error.contains("was begun before d/binlog.000001, which doesn't end with its name"),
+                "{error}"
+            );
+            // Its end wasn't looked at.
+            assert_eq!(two.follow(&LogFacts { is_end_known: false, next: None, ..one }), Ok(Sequel::Unknown));
+        }
+        let gap =
+            plain("d/binlog.000003", 100, None).follow(&plain("d/binlog.000001", 200, Some("binlog.000002")));
+        assert!(gap.unwrap_err().to_string().contains("d/binlog.000002 is missing"));
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_that_of_a_file() {
+        let log = log(None, A, 0..=3);
+        let file = facts("b.000001", &log, FactsUpTo::End);
+        assert_eq!(file.next.as_deref(), Some("binlog.000002"));
+        let mut streamed = LogFacts { next: None, is_end_known: false, ..file.clone() };
+        streamed.read_end(&log[..]).unwrap();
+        assert_eq!(streamed, file);
+        assert!(streamed.read_end(&log[..log.len() - 1]).is_err());
+        assert!(!facts("b.000001", &log, FactsUpTo::FirstTransaction).is_end_known);
+    }
+
+    #[test]
+    fn of_renamed_logs_those_tell_that_they_end_with() {
+        let monday = plain("monday", 100, Some("binlog.000002"));
+        let tuesday = plain("tuesday", 90, Some("binlog.000003"));
+        let wednesday = plain("wednesday", 120, Some("binlog.000004"));
+        assert_eq!(tuesday.follow(&monday), Ok(Sequel::ByNumbers));
+        assert_eq!(wednesday.follow(&tuesday), Ok(Sequel::ByNumbers));
+        let error = wednesday.follow(&monday).unwrap_err().to_string();
+        assert!(
+            error.contains("the log after monday was binlog.000002, the one after wednesday binlog.000004"),
+            "{error}"
+        );
+        assert!(error.contains("expected binlog.000003"), "{error}");
+        // The last one may be in use.
+        assert_eq!(plain("now", 130, None).follow(&wednesday), Ok(Sequel::ByNumbers));
+        let mut logs =
+            [&monday, &wednesday].map(|log| LogFacts { is_end_known: false, next: None, ..log.clone() });
+        let mut whole = |place: usize| Ok([monday.clone(), wednesday.clone()][place].clone());
+        let told: Result<_, NotInSequence> = check_sequence(&mut logs, &mut whole);
+        assert_eq!(told.unwrap_err().to_string(), error);
     }
 
     #[test]

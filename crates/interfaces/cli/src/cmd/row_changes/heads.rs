@@ -86,7 +86,13 @@ fn facts_of(log: &LogPath, keyring: Option<&Keyring>, up_to: FactsUpTo) -> Resul
     let LogPath::File(path) = log else { return Ok(None) };
     let failed = |error: std::io::Error| CommandFailure::of(log, error);
     if let Some(archived) = archived::find(path).map_err(failed)? {
-        return archived.facts(log.to_string()).map(Some).map_err(failed);
+        let mut facts = archived.facts(log.to_string()).map_err(failed)?;
+        if up_to == FactsUpTo::End
+            && let Input::Stream(stream) | Input::Sparse { stream, .. } = log.open(keyring)?
+        {
+            facts.read_end(stream).map_err(|error| CommandFailure::of(log, error))?;
+        }
+        return Ok(Some(facts));
     }
     // To open a FIFO is to take what is in it.
     if log.metadata()?.is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
