@@ -14,8 +14,10 @@ mod changed_cells;
 mod follow;
 mod lost_keys;
 mod order;
+mod renderer;
 mod replaced;
 mod shortened;
+mod tables_then;
 mod targets;
 mod together;
 mod words;
@@ -38,15 +40,16 @@ pub(crate) use follow::{
     ChoiceListener, FollowedTransaction, Follower, StatementAt, TransactionEnding, early_end,
 };
 pub(crate) use order::Break;
+pub(crate) use renderer::{
+    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, digests_of, lacks_columns, row_digest,
+};
 pub(crate) use replaced::{OmittedColumns, REPLACED, UNSURE};
 pub(crate) use shortened::shortened;
+pub(crate) use tables_then::written_table;
 pub(crate) use targets::changed_tables;
 pub(crate) use together::ChangesTogether;
 pub(crate) use words::StatementWords;
-pub(crate) use work::{
-    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, changes_below, digests_of,
-    lacks_columns, row_digest, written_table,
-};
+pub(crate) use work::changes_below;
 
 /// Memory for the records of all batches under way.
 const RECORDS_MEMORY: usize = 16 << 20;

@@ -1,7 +1,6 @@
 //! A worker's treatment of a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
@@ -9,21 +8,21 @@ use binlogz_binlog::event::{
     TableId, TableMapEvent,
 };
 use binlogz_binlog::gtid::Gtid;
-use binlogz_binlog::row::{Cell, CellContent, Row, RowDecoder, RowImage, TableSchema};
+use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::{Boundary, EventClass, EventFrame, EventType};
 use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
-use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
+use binlogz_schema::{HistoryPlace, SchemaFile};
 
 use super::carried::CarryingKeys;
 use super::carried_rows::EventOfParent;
+use super::renderer::{FollowedTables, Renderer, RowRendering};
 use super::replaced::{UNSURE, may_give_defaults};
-use super::shortened::shortened;
+use super::tables_then::written_table;
 use super::together::StatementTables;
-use super::{Error, HistoryUse, OTHER_SCHEMA, Search};
+use super::{Error, HistoryUse, Search};
 use crate::choose::{ConditionError, Operation, Range, RowSelection};
-use crate::digest::Digests;
 use crate::record::{
     BatchRecord, EventAt, RecordTable, RowAt, RowFlags, RowImages, RowKeys, cells_with_differences, kept_map,
 };
@@ -31,124 +30,6 @@ use crate::table::{Structure, WrittenTable};
 
 /// The most bytes of an original statement that are kept.
 const STATEMENT_SIZE_MAX: usize = 4 << 10;
-
-/// The maker of text from rows.
-pub(crate) trait Renderer {
-    /// Appends it.
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering;
-
-    /// Appends it as [`Renderer::render`] does. Of a long text, parts may be passed on before, which empties `out`; then the text
-    /// stands.
-    fn render_in_parts(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-        _pass_on: &mut PassOnText<'_>,
-    ) -> io::Result<RowRendering> {
-        Ok(self.render(table, operation, row, out))
-    }
-
-    /// Appends a row with columns that its images in the log lack.
-    fn render_rebuilt(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        columns: &RebuiltColumns<'_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
-        match self.render(table, operation, row, out) {
-            RowRendering::Lacking(flags) => {
-                out.extend_from_slice(b"; ");
-                out.extend_from_slice(columns.why.as_bytes());
-                RowRendering::Text(flags | RowFlags::MISSING)
-            }
-            other => other,
-        }
-    }
-
-    /// Appends an update of which it isn't known whether it left alone what its image lacks, with `columns` where its earlier images were
-    /// looked for.
-    fn render_unsure(
-        &self,
-        table: &WrittenTable,
-        row: &Row<'_, '_>,
-        columns: Option<&RebuiltColumns<'_>>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
-        match columns {
-            Some(columns) => self.render_rebuilt(table, Operation::Update, row, columns, out),
-            None => match self.render(table, Operation::Update, row, out) {
-                RowRendering::Text(flags) | RowRendering::Lacking(flags) => RowRendering::Lacking(flags),
-                RowRendering::Nothing => RowRendering::Nothing,
-            },
-        }
-    }
-
-    /// Whether a condition that a row's own images can't decide is left to the listener, which may know more of the row.
-    fn defers_conditions(&self) -> bool {
-        false
-    }
-
-    /// Makes digests of all rows' keys, where it needs them: also of rows and transactions that aren't chosen.
-    fn digests(&self) -> Option<&Digests> {
-        None
-    }
-
-    /// The digests of a row, where digests are made.
-    fn digests_of_row(&self, digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
-        digests_of(digests, table, row)
-    }
-
-    /// The tables of which the images of all rows are passed on, chosen or not; the selection has them too.
-    fn followed(&self) -> Option<&FollowedTables> {
-        None
-    }
-
-    /// Whether rows of tables that aren't chosen are to be counted, in statements on tables that are.
-    fn counts_others(&self) -> bool {
-        false
-    }
-
-    /// Whether the renderer is to be told of table maps.
-    fn needs_table_maps(&self) -> bool {
-        false
-    }
-}
-
-/// Takes what there is of a text.
-pub(crate) type PassOnText<'p> = dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'p;
-
-/// Tables of which all rows are followed, by database and name.
-pub(crate) type FollowedTables = BTreeSet<(String, String)>;
-
-/// The origin of a row's columns where its images in the log lack some.
-pub(crate) struct RebuiltColumns<'r> {
-    /// Whether each column of the image before the change was logged as a whole.
-    pub(crate) logged_before: &'r [bool],
-    /// Whether each column of the image after it was.
-    pub(crate) logged_after: &'r [bool],
-    /// The reason, in words, for which columns that are still missing aren't known.
-    pub(crate) why: &'r str,
-}
-
-/// How a row was rendered.
-pub(crate) enum RowRendering {
-    /// The text stands.
-    Text(u8),
-    /// The text stands, of a row whose images lack columns that it would need.
-    Lacking(u8),
-    /// The row needs no statement.
-    Nothing,
-}
 
 /// A worker, for all its batches of a log.
 pub(super) struct Worker<'o, R> {
@@ -654,16 +535,6 @@ fn unsure_choice<R: Renderer>(renderer: &R) -> Result<RowChoice, Error> {
     }
 }
 
-/// Whether an image of a row lacks columns, or has only the differences of a document.
-pub(crate) fn lacks_columns(table: &WrittenTable, row: &Row<'_, '_>) -> bool {
-    [row.before, row.after].into_iter().flatten().any(|image| {
-        let is_whole = |cell: Option<Cell<'_>>| {
-            cell.is_some_and(|cell| !matches!(cell.content, CellContent::JsonDiffs(_)))
-        };
-        !table.columns.iter().all(|column| is_whole(image.cell(column.index)))
-    })
-}
-
 fn record_table(schema: &TableSchema) -> RecordTable<'_> {
     RecordTable { database: &schema.database, table: &schema.table }
 }
@@ -689,74 +560,6 @@ pub(crate) fn changes_below(rows: &RowsEvent<'_>) -> bool {
 
 fn is_among(followed: &FollowedTables, database: &str, table: &str) -> bool {
     followed.iter().any(|(own, name)| own == database && name == table)
-}
-
-/// A table as it was at a place of the logs, or else as it is now.
-pub(crate) fn written_table(
-    schema: &Arc<TableSchema>,
-    (file, history): (Option<&SchemaFile>, Option<HistoryUse<'_>>),
-    place: HistoryPlace,
-) -> WrittenTable {
-    let then = history
-        .map(|HistoryUse { history, as_now }| WrittenTable::of_history(schema, history, place, as_now));
-    match then {
-        None => WrittenTable::new(schema, file),
-        Some(Ok(table)) => table,
-        Some(Err(turn)) => {
-            let mut table = WrittenTable::new(schema, file);
-            if let (Some(unfit), Some(turn)) = (&mut table.unfit, turn) {
-                *unfit = format!("its table was changed after it ({})", shortened(&turn.statement));
-            }
-            let is_named = schema.columns().iter().all(|column| column.name.is_some());
-            if let Some(turn) = disagreeing(schema, history, place).filter(|_| !is_named) {
-                table.unfit = Some(format!("{OTHER_SCHEMA} ({})", shortened(&turn.statement)));
-            }
-            table
-        }
-    }
-}
-
-/// The statement by which the table of now is another one than the logs make of it.
-fn disagreeing<'h>(
-    schema: &TableSchema,
-    history: Option<HistoryUse<'h>>,
-    place: HistoryPlace,
-) -> Option<&'h TurningPoint> {
-    let [database, table] =
-        [&schema.database, &schema.table].map(|name| std::str::from_utf8(name).unwrap_or_default());
-    match history?.history.at(place, database, table) {
-        TableThen::Disagrees(turn) => Some(turn),
-        _ => None,
-    }
-}
-
-/// Digests of a row's key before and after its change; of all columns where its table has none. What the image after a change
-/// lacks, the change left alone; nothing is told of a row whose images lack more.
-pub(crate) fn digests_of(digests: &Digests, table: &WrittenTable, row: &Row<'_, '_>) -> Vec<u128> {
-    let all: Vec<usize> = (0..table.columns.len()).collect();
-    let key = table.key.as_ref().unwrap_or(&all);
-    let digest = |images: [Option<RowImage<'_, '_>>; 2]| {
-        images.first().is_some_and(Option::is_some).then_some(())?;
-        let cell = |index: &usize| images.iter().flatten().find_map(|image| image.cell(*index));
-        let cells: Option<Vec<_>> = key
-            .iter()
-            .map(|index| match cell(index)?.content {
-                CellContent::Null => Some(None),
-                CellContent::Value(bytes) => Some(Some(bytes)),
-                CellContent::JsonDiffs(_) => None,
-            })
-            .collect();
-        Some(row_digest(digests, &table.schema, &cells?))
-    };
-    let mut both: Vec<u128> =
-        [digest([row.before, None]), digest([row.after, row.before])].into_iter().flatten().collect();
-    both.dedup();
-    both
-}
-
-/// The digest of a row by these columns; `None` is NULL.
-pub(crate) fn row_digest(digests: &Digests, table: &TableSchema, columns: &[Option<&[u8]>]) -> u128 {
-    digests.of((&table.database, &table.table, columns))
 }
 
 impl From<binlogz_binlog::Error> for Error {
