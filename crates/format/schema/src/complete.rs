@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
+use binlogz_binlog::row::{ColumnClass, ColumnKind, ColumnSchema, TableSchema};
 use parking_lot::Mutex;
 
 use crate::forward::{TableByNow, TablesSoFar};
@@ -422,22 +422,11 @@ impl DefinedTable {
 impl DefinedTable {
     /// Why not all that a completed map may have is known: of these columns only the names are, and the map doesn't tell the rest.
     fn undefined(&self, completed: &TableSchema) -> Option<String> {
-        use ColumnKind as Kind;
         let is_undefined = |(column, told): &(&ColumnSchema, &DefinedColumn)| {
-            let is_whole = matches!(
-                column.kind,
-                Kind::TinyInt { .. }
-                    | Kind::SmallInt { .. }
-                    | Kind::MediumInt { .. }
-                    | Kind::Int { .. }
-                    | Kind::BigInt { .. }
-            );
-            let is_string =
-                matches!(column.kind, Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. });
-            let has_members = matches!(column.kind, Kind::Enum { .. } | Kind::Set { .. });
-            has_members && column.members.is_none()
-                || is_whole && column.unsigned.is_none()
-                || is_string && column.collation.is_none() && told.facts.is_none()
+            let class = column.kind.class();
+            class == ColumnClass::Member && column.members.is_none()
+                || class == ColumnClass::Integer && column.unsigned.is_none()
+                || class == ColumnClass::String && column.collation.is_none() && told.facts.is_none()
         };
         let columns = completed.columns().iter().zip(&self.columns).filter(is_undefined);
         let names: Vec<_> = columns.map(|(_, told)| told.name.as_str()).collect();

@@ -229,34 +229,14 @@ impl ColumnKind {
     /// Bits of an integer column's values; 64 for all other kinds.
     #[inline]
     pub fn integer_bits(self) -> u32 {
-        match self {
-            ColumnKind::TinyInt { .. } => 8,
-            ColumnKind::SmallInt { .. } => 16,
-            ColumnKind::MediumInt { .. } => 24,
-            ColumnKind::Int { .. } => 32,
-            ColumnKind::BigInt { .. } => 64,
-            ColumnKind::Null
-            | ColumnKind::Decimal(_)
-            | ColumnKind::Float
-            | ColumnKind::Double
-            | ColumnKind::Bit { .. }
-            | ColumnKind::Year
-            | ColumnKind::Date
-            | ColumnKind::Time { .. }
-            | ColumnKind::OldTime
-            | ColumnKind::DateTime { .. }
-            | ColumnKind::OldDateTime
-            | ColumnKind::Timestamp { .. }
-            | ColumnKind::OldTimestamp
-            | ColumnKind::Char { .. }
-            | ColumnKind::Varchar { .. }
-            | ColumnKind::Enum { .. }
-            | ColumnKind::Set { .. }
-            | ColumnKind::Blob { .. }
-            | ColumnKind::Json { .. }
-            | ColumnKind::Geometry { .. }
-            | ColumnKind::Vector { .. }
-            | ColumnKind::TypedArray => 64,
+        if let ColumnKind::TinyInt { .. }
+        | ColumnKind::SmallInt { .. }
+        | ColumnKind::MediumInt { .. }
+        | ColumnKind::Int { .. } = self
+        {
+            8 * u32::from(self.size().fixed)
+        } else {
+            64
         }
     }
 

@@ -53,6 +53,7 @@ pub mod json;
 pub mod temporal;
 pub mod text;
 
+mod class;
 mod compressed_value;
 mod image;
 mod kind;
@@ -63,6 +64,7 @@ mod schema;
 mod value;
 mod vector;
 
+pub use class::ColumnClass;
 pub use decimal::{Decimal, DecimalFormat};
 pub use image::{Cell, CellContent, Row, RowImage};
 pub use kind::ColumnKind;

@@ -1,6 +1,6 @@
 //! Numbers in a condition beside years, dates and texts: what a server makes of them, where that is certain.
 
-use binlogz_binlog::row::ColumnKind;
+use binlogz_binlog::row::{ColumnClass, ColumnKind};
 use sqlparser::ast::Expr;
 
 use super::literals::is_number;
@@ -54,20 +54,8 @@ pub(super) fn year_of(value: Scalar<'_>) -> Option<Scalar<'_>> {
 
 /// Whether a type's values are numbers.
 pub(super) fn is_numeric(kind: ColumnKind) -> bool {
-    use ColumnKind as Kind;
-    matches!(
-        kind,
-        Kind::TinyInt { .. }
-            | Kind::SmallInt { .. }
-            | Kind::MediumInt { .. }
-            | Kind::Int { .. }
-            | Kind::BigInt { .. }
-            | Kind::Decimal(_)
-            | Kind::Float
-            | Kind::Double
-            | Kind::Year
-            | Kind::Bit { .. }
-    )
+    use ColumnClass as Class;
+    matches!(kind.class(), Class::Integer | Class::Decimal | Class::Float | Class::Year | Class::Bit)
 }
 
 /// The largest number that is compared with a time as a number, whether or not the server takes it for one.

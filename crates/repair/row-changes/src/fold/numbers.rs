@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use binlogz_binlog::row::{CellContent, ColumnKind, RowImage, TableSchema};
+use binlogz_binlog::row::{CellContent, ColumnClass, RowImage, TableSchema};
 
 /// The largest number that a column was given by the logs, since the last statement that may have changed its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,8 @@ pub(super) struct NumbersOfRows {
 
 impl NumbersOfRows {
     pub(super) fn of(schema: &TableSchema) -> Self {
-        let numbers = schema.columns().iter().enumerate().filter(|(_, column)| is_whole(column.kind));
+        let columns = schema.columns().iter().enumerate();
+        let numbers = columns.filter(|(_, column)| column.kind.class() == ColumnClass::Integer);
         NumbersOfRows { columns: numbers.map(|(index, _)| index).collect(), largest: BTreeMap::new() }
     }
 
@@ -75,17 +76,6 @@ impl NumbersOfRows {
     pub(super) fn largest(&self) -> impl Iterator<Item = (u32, NumberEitherWay)> {
         self.largest.iter().map(|(index, number)| (*index as u32, *number))
     }
-}
-
-fn is_whole(kind: ColumnKind) -> bool {
-    matches!(
-        kind,
-        ColumnKind::TinyInt { .. }
-            | ColumnKind::SmallInt { .. }
-            | ColumnKind::MediumInt { .. }
-            | ColumnKind::Int { .. }
-            | ColumnKind::BigInt { .. }
-    )
 }
 
 #[cfg(test)]

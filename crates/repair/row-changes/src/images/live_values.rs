@@ -10,7 +10,7 @@
 //! Not asked for are generated columns, FLOAT, of which servers show six digits, JSON, whose types a text doesn't tell, and types that
 //! are rare.
 
-use binlogz_binlog::row::{ColumnKind, ColumnSchema};
+use binlogz_binlog::row::{ColumnClass, ColumnKind, ColumnSchema};
 use binlogz_schema::ColumnFacts;
 
 use super::defaults::{DefaultCell, is_binary, of_bits, of_text};
@@ -18,35 +18,20 @@ use crate::text_values::{number_of, timestamp};
 
 /// The expression that asks for a column, whose quoted name is given. `None`: it isn't asked for.
 pub(super) fn live_expression(column: &ColumnSchema, facts: &ColumnFacts, name: &str) -> Option<String> {
-    use ColumnKind as Kind;
+    use ColumnClass as Class;
     if facts.is_generated {
         return None;
     }
-    Some(match column.kind {
-        Kind::TinyInt { .. }
-        | Kind::SmallInt { .. }
-        | Kind::MediumInt { .. }
-        | Kind::Int { .. }
-        | Kind::BigInt { .. }
-        | Kind::Year
-        | Kind::Decimal(_)
-        | Kind::Double
-        | Kind::Date
-        | Kind::Time { .. }
-        | Kind::DateTime { .. } => name.to_owned(),
-        Kind::Timestamp { .. } => format!("UNIX_TIMESTAMP({name})"),
-        Kind::Enum { .. } | Kind::Set { .. } | Kind::Bit { .. } => format!("{name} + 0"),
-        Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. } => format!("HEX({name})"),
-        Kind::Float
-        | Kind::Null
-        | Kind::OldTime
-        | Kind::OldDateTime
-        | Kind::OldTimestamp
-        | Kind::Json { .. }
-        | Kind::Geometry { .. }
-        | Kind::Vector { .. }
-        | Kind::TypedArray => return None,
-    })
+    match column.kind.class() {
+        Class::Integer | Class::Year | Class::Decimal | Class::Date => Some(name.to_owned()),
+        Class::Time(Some(_)) | Class::DateTime(Some(_)) => Some(name.to_owned()),
+        Class::Float => (column.kind == ColumnKind::Double).then(|| name.to_owned()),
+        Class::Timestamp(Some(_)) => Some(format!("UNIX_TIMESTAMP({name})")),
+        Class::Member | Class::Bit => Some(format!("{name} + 0")),
+        Class::String => Some(format!("HEX({name})")),
+        Class::Time(None) | Class::DateTime(None) | Class::Timestamp(None) => None,
+        Class::Json | Class::Geometry | Class::Vector | Class::Hidden => None,
+    }
 }
 
 /// The value that the server's answer to [`live_expression`] tells; `None`: not for certain.

@@ -20,7 +20,7 @@ use binlogz_binlog::EventType;
 use binlogz_binlog::event::RowsFlags;
 use binlogz_binlog::row::json::JsonDocument;
 use binlogz_binlog::row::temporal::big_endian;
-use binlogz_binlog::row::{CellContent, ColumnKind, TableSchema};
+use binlogz_binlog::row::{CellContent, ColumnClass, ColumnKind, TableSchema};
 use binlogz_schema::SchemaFile;
 
 use super::PastError;
@@ -256,38 +256,16 @@ impl RowEncoder {
 impl EncodedColumn {
     fn expression(&self, kind: ColumnKind) -> String {
         let name = quoted(&self.name);
-        match kind {
+        match kind.class() {
             // All its digits; a sum with 0 would lose the sign of -0.
-            ColumnKind::Float | ColumnKind::Double => format!("{name} * 1e0"),
-            ColumnKind::Bit { .. } => format!("{name} + 0"),
-            ColumnKind::Enum { .. } | ColumnKind::Set { .. } => format!("CAST({name} AS UNSIGNED)"),
-            ColumnKind::Timestamp { .. } => format!("UNIX_TIMESTAMP({name})"),
-            ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. }
-                if self.is_text =>
-            {
-                format!("CAST({name} AS BINARY)")
-            }
-            ColumnKind::Char { .. }
-            | ColumnKind::Varchar { .. }
-            | ColumnKind::Blob { .. }
-            | ColumnKind::Null
-            | ColumnKind::TinyInt { .. }
-            | ColumnKind::SmallInt { .. }
-            | ColumnKind::MediumInt { .. }
-            | ColumnKind::Int { .. }
-            | ColumnKind::BigInt { .. }
-            | ColumnKind::Decimal(_)
-            | ColumnKind::Year
-            | ColumnKind::Date
-            | ColumnKind::Time { .. }
-            | ColumnKind::DateTime { .. }
-            | ColumnKind::OldTime
-            | ColumnKind::OldDateTime
-            | ColumnKind::OldTimestamp
-            | ColumnKind::Json { .. }
-            | ColumnKind::Geometry { .. }
-            | ColumnKind::Vector { .. }
-            | ColumnKind::TypedArray => name,
+            ColumnClass::Float => format!("{name} * 1e0"),
+            ColumnClass::Bit => format!("{name} + 0"),
+            ColumnClass::Member => format!("CAST({name} AS UNSIGNED)"),
+            ColumnClass::Timestamp(_) => format!("UNIX_TIMESTAMP({name})"),
+            ColumnClass::String if self.is_text => format!("CAST({name} AS BINARY)"),
+            ColumnClass::Integer | ColumnClass::Decimal | ColumnClass::Year | ColumnClass::Date => name,
+            ColumnClass::Time(_) | ColumnClass::DateTime(_) | ColumnClass::String => name,
+            ColumnClass::Json | ColumnClass::Geometry | ColumnClass::Vector | ColumnClass::Hidden => name,
         }
     }
 }
@@ -299,12 +277,7 @@ fn bytes_of(kind: ColumnKind, value: &[u8], is_text: bool) -> Option<Vec<u8>> {
         let end = value.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         return value.get(..end).map(<[u8]>::to_vec);
     }
-    if let ColumnKind::Char { .. }
-    | ColumnKind::Varchar { .. }
-    | ColumnKind::Blob { .. }
-    | ColumnKind::Geometry { .. }
-    | ColumnKind::Vector { .. } = kind
-    {
+    if let ColumnClass::String | ColumnClass::Geometry | ColumnClass::Vector = kind.class() {
         return Some(value.to_vec());
     }
     if let ColumnKind::Json { .. } = kind {
@@ -313,11 +286,11 @@ fn bytes_of(kind: ColumnKind, value: &[u8], is_text: bool) -> Option<Vec<u8>> {
     }
     let text = std::str::from_utf8(value).ok()?;
     match kind {
-        ColumnKind::TinyInt { unsigned } => integer(text, 8, unsigned),
-        ColumnKind::SmallInt { unsigned } => integer(text, 16, unsigned),
-        ColumnKind::MediumInt { unsigned } => integer(text, 24, unsigned),
-        ColumnKind::Int { unsigned } => integer(text, 32, unsigned),
-        ColumnKind::BigInt { unsigned } => integer(text, 64, unsigned),
+        ColumnKind::TinyInt { unsigned }
+        | ColumnKind::SmallInt { unsigned }
+        | ColumnKind::MediumInt { unsigned }
+        | ColumnKind::Int { unsigned }
+        | ColumnKind::BigInt { unsigned } => integer(text, kind.integer_bits(), unsigned),
         ColumnKind::Decimal(format) => decimal(text, format),
         ColumnKind::Float => float(text),
         ColumnKind::Double => {

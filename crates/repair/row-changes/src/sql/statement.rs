@@ -7,7 +7,7 @@
 //! row     -       DELETE           INSERT    DELETE
 //! ```
 
-use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Row, RowImage, Value};
+use binlogz_binlog::row::{Cell, CellContent, ColumnClass, ColumnKind, Row, RowImage, Value};
 
 use super::Unwritable;
 use super::json::{push_changed, push_document};
@@ -339,15 +339,7 @@ impl<'a> StatementImages<'_, 'a> {
 
 fn is_moment(table: &WrittenTable, column: &TableColumn) -> bool {
     let kind = table.schema.columns().get(column.index).map(|column| column.kind);
-    matches!(
-        kind,
-        Some(
-            ColumnKind::DateTime { .. }
-                | ColumnKind::Timestamp { .. }
-                | ColumnKind::OldDateTime
-                | ColumnKind::OldTimestamp
-        )
-    )
+    matches!(kind.map(ColumnKind::class), Some(ColumnClass::DateTime(_) | ColumnClass::Timestamp(_)))
 }
 
 fn of_column(column: &TableColumn, why: &str) -> String {

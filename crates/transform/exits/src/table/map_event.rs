@@ -8,7 +8,7 @@ use binlogz_binlog::event::table_map_metadata::{
     DefaultCharset, HighFirstBits, MetadataNumbers, MetadataStrings, StringLists,
 };
 use binlogz_binlog::event::{ColumnType, MetadataField, OptionalMetadata, ServerFamily, TableMapEvent};
-use binlogz_binlog::row::{ColumnKind, ColumnSchema, TableSchema};
+use binlogz_binlog::row::{ColumnClass, ColumnSchema, TableSchema};
 use binlogz_schema::CompletedTable;
 
 use super::plan::TablePlan;
@@ -176,34 +176,14 @@ fn put_collations(schema: &TableSchema, family: ServerFamily, metadata: &mut Vec
 
 /// The collation of a column that counts as a string in the map of a server of this family.
 fn collation(column: &ColumnSchema, family: ServerFamily) -> Option<u64> {
-    match column.kind {
-        ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. } => {
-            Some(column.collation.unwrap_or(UTF8MB4))
-        }
-        ColumnKind::Vector { .. } => Some(BINARY),
-        ColumnKind::Geometry { .. } => (family == ServerFamily::Mariadb).then_some(BINARY),
-        ColumnKind::Null
-        | ColumnKind::TinyInt { .. }
-        | ColumnKind::SmallInt { .. }
-        | ColumnKind::MediumInt { .. }
-        | ColumnKind::Int { .. }
-        | ColumnKind::BigInt { .. }
-        | ColumnKind::Decimal(_)
-        | ColumnKind::Float
-        | ColumnKind::Double
-        | ColumnKind::Bit { .. }
-        | ColumnKind::Year
-        | ColumnKind::Date
-        | ColumnKind::Time { .. }
-        | ColumnKind::DateTime { .. }
-        | ColumnKind::Timestamp { .. }
-        | ColumnKind::OldTime
-        | ColumnKind::OldDateTime
-        | ColumnKind::OldTimestamp
-        | ColumnKind::Enum { .. }
-        | ColumnKind::Set { .. }
-        | ColumnKind::Json { .. }
-        | ColumnKind::TypedArray => None,
+    match column.kind.class() {
+        ColumnClass::String => Some(column.collation.unwrap_or(UTF8MB4)),
+        ColumnClass::Vector => Some(BINARY),
+        ColumnClass::Geometry => (family == ServerFamily::Mariadb).then_some(BINARY),
+        ColumnClass::Integer | ColumnClass::Decimal | ColumnClass::Float | ColumnClass::Bit => None,
+        ColumnClass::Year | ColumnClass::Date | ColumnClass::Time(_) => None,
+        ColumnClass::DateTime(_) | ColumnClass::Timestamp(_) => None,
+        ColumnClass::Member | ColumnClass::Json | ColumnClass::Hidden => None,
     }
 }
 

@@ -19,7 +19,7 @@ mod temporal;
 mod text;
 
 use binlogz_binlog::Error as BinlogError;
-use binlogz_binlog::row::{Cell, CellContent, ColumnKind, ColumnSchema, Value};
+use binlogz_binlog::row::{Cell, CellContent, ColumnClass, ColumnKind, ColumnSchema, Value};
 
 use crate::policy::ColumnMask;
 use crate::secret::MaskKey;
@@ -96,40 +96,19 @@ impl ValueMask {
 
 /// Whether a column's values can be replaced by hashes.
 fn hash_fits(column: &ColumnSchema) -> Result<(), String> {
-    match column.kind {
-        ColumnKind::Geometry { .. } => Err("it is GEOMETRY, expected null or leave-out".to_owned()),
-        ColumnKind::Bit { bits: 1 } => {
+    match column.kind.class() {
+        ColumnClass::Geometry => Err("it is GEOMETRY, expected null or leave-out".to_owned()),
+        ColumnClass::Bit if column.kind == (ColumnKind::Bit { bits: 1 }) => {
             Err("it is BIT(1), of which a hash hides nothing, expected fixed or leave-out".to_owned())
         }
-        ColumnKind::Enum { .. } | ColumnKind::Set { .. } if column.members.is_none() => {
+        ColumnClass::Member if column.members.is_none() => {
             Err("its members aren't known: binlog_row_metadata=FULL or --schema tells them".to_owned())
         }
-        ColumnKind::Null
-        | ColumnKind::TypedArray
-        | ColumnKind::TinyInt { .. }
-        | ColumnKind::SmallInt { .. }
-        | ColumnKind::MediumInt { .. }
-        | ColumnKind::Int { .. }
-        | ColumnKind::BigInt { .. }
-        | ColumnKind::Decimal(_)
-        | ColumnKind::Float
-        | ColumnKind::Double
-        | ColumnKind::Bit { .. }
-        | ColumnKind::Year
-        | ColumnKind::Date
-        | ColumnKind::Time { .. }
-        | ColumnKind::DateTime { .. }
-        | ColumnKind::Timestamp { .. }
-        | ColumnKind::OldTime
-        | ColumnKind::OldDateTime
-        | ColumnKind::OldTimestamp
-        | ColumnKind::Enum { .. }
-        | ColumnKind::Set { .. }
-        | ColumnKind::Char { .. }
-        | ColumnKind::Varchar { .. }
-        | ColumnKind::Blob { .. }
-        | ColumnKind::Json { .. }
-        | ColumnKind::Vector { .. } => Ok(()),
+        ColumnClass::Integer | ColumnClass::Decimal | ColumnClass::Float | ColumnClass::Bit => Ok(()),
+        ColumnClass::Year | ColumnClass::Date | ColumnClass::Time(_) => Ok(()),
+        ColumnClass::DateTime(_) | ColumnClass::Timestamp(_) => Ok(()),
+        ColumnClass::Member | ColumnClass::String | ColumnClass::Json => Ok(()),
+        ColumnClass::Vector | ColumnClass::Hidden => Ok(()),
     }
 }
 
@@ -140,7 +119,7 @@ pub(crate) fn may_share_hash(column: &ColumnSchema, ignores_case: bool) -> bool 
 }
 
 fn is_string(column: &ColumnSchema) -> bool {
-    matches!(column.kind, ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. })
+    column.kind.class() == ColumnClass::String
 }
 
 fn is_text(column: &ColumnSchema) -> bool {

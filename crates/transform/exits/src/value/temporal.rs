@@ -4,7 +4,7 @@
 //! A date with a month or a day of zero becomes the zero date.
 
 use binlogz_binlog::Error as BinlogError;
-use binlogz_binlog::row::{ColumnKind, Date, DateTime, Fraction, Time, Timestamp, Value};
+use binlogz_binlog::row::{ColumnClass, ColumnKind, Date, DateTime, Fraction, Time, Timestamp, Value};
 
 use super::calendar::CalendarDate;
 use super::permutation::{permute_below, permute_digits};
@@ -29,15 +29,8 @@ pub(super) struct Moment {
 
 /// Whether values of this type have a year.
 pub(super) fn has_year(kind: ColumnKind) -> bool {
-    matches!(
-        kind,
-        ColumnKind::Date
-            | ColumnKind::DateTime { .. }
-            | ColumnKind::OldDateTime
-            | ColumnKind::Timestamp { .. }
-            | ColumnKind::OldTimestamp
-            | ColumnKind::Year
-    )
+    use ColumnClass as Class;
+    matches!(kind.class(), Class::Year | Class::Date | Class::DateTime(_) | Class::Timestamp(_))
 }
 
 /// The first moment of a value's year; of a TIMESTAMP, in UTC. What is no date stays zero.
@@ -158,14 +151,13 @@ fn hashed_fraction(key: &MaskKey, fraction: Fraction) -> u32 {
 pub(super) fn put(moment: Moment, kind: ColumnKind) -> Vec<u8> {
     let CalendarDate { year, month, day } = moment.date.unwrap_or(CalendarDate { year: 0, month: 0, day: 0 });
     let date = Date::new(year, month, day);
-    match kind {
-        ColumnKind::Date => date.encode(),
-        ColumnKind::DateTime { fraction_digits } => {
-            let fraction = Fraction::of(moment.microseconds, fraction_digits);
-            DateTime::new(date, moment.seconds, fraction).encode()
+    match kind.class() {
+        ColumnClass::Date => date.encode(),
+        ColumnClass::DateTime(Some(digits)) => {
+            DateTime::new(date, moment.seconds, Fraction::of(moment.microseconds, digits)).encode()
         }
-        ColumnKind::OldDateTime => DateTime::new(date, moment.seconds, Fraction::NONE).encode_old(),
-        ColumnKind::Timestamp { .. } | ColumnKind::OldTimestamp => {
+        ColumnClass::DateTime(None) => DateTime::new(date, moment.seconds, Fraction::NONE).encode_old(),
+        ColumnClass::Timestamp(_) => {
             let since_1970 = match moment.date {
                 None => 0,
                 // The first second of 1970 is the zero date.
@@ -173,29 +165,11 @@ pub(super) fn put(moment: Moment, kind: ColumnKind) -> Vec<u8> {
             };
             put_timestamp(since_1970, moment.microseconds, kind)
         }
-        ColumnKind::Year => vec![year.saturating_sub(1900) as u8],
+        ColumnClass::Year => vec![year.saturating_sub(1900) as u8],
         // A mask of dates fits none of these (`has_year`, `hash_fits`, `fixed`).
-        ColumnKind::Time { .. }
-        | ColumnKind::OldTime
-        | ColumnKind::Null
-        | ColumnKind::TinyInt { .. }
-        | ColumnKind::SmallInt { .. }
-        | ColumnKind::MediumInt { .. }
-        | ColumnKind::Int { .. }
-        | ColumnKind::BigInt { .. }
-        | ColumnKind::Decimal(_)
-        | ColumnKind::Float
-        | ColumnKind::Double
-        | ColumnKind::Bit { .. }
-        | ColumnKind::Enum { .. }
-        | ColumnKind::Set { .. }
-        | ColumnKind::Char { .. }
-        | ColumnKind::Varchar { .. }
-        | ColumnKind::Blob { .. }
-        | ColumnKind::Json { .. }
-        | ColumnKind::Geometry { .. }
-        | ColumnKind::Vector { .. }
-        | ColumnKind::TypedArray => Vec::new(),
+        ColumnClass::Time(_) | ColumnClass::Integer | ColumnClass::Decimal | ColumnClass::Float => Vec::new(),
+        ColumnClass::Bit | ColumnClass::Member | ColumnClass::String | ColumnClass::Json => Vec::new(),
+        ColumnClass::Geometry | ColumnClass::Vector | ColumnClass::Hidden => Vec::new(),
     }
 }
 
