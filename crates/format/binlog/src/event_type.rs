@@ -92,6 +92,24 @@ impl EventClass {
             | EventClass::Unknown => false,
         }
     }
+
+    /// Whether its events are LOAD DATA as a statement, or values and files for the statement after them: they change rows without
+    /// being rows, and beside [`EventClass::Statement`] only these do.
+    pub fn is_load_or_value(self) -> bool {
+        match self {
+            EventClass::LoadStatement
+            | EventClass::StatementValue
+            | EventClass::LoadBlock
+            | EventClass::LoadEnd => true,
+            EventClass::File | EventClass::FileNote | EventClass::Heartbeat => false,
+            EventClass::Gtid | EventClass::MariadbGtid | EventClass::Commit => false,
+            EventClass::Statement | EventClass::CompressedStatement | EventClass::RowsStatement => false,
+            EventClass::TableMap | EventClass::Rows | EventClass::CompressedRows => false,
+            EventClass::Payload | EventClass::Incident | EventClass::Ignorable => false,
+            EventClass::GroupContext | EventClass::GroupView => false,
+            EventClass::Dead | EventClass::Unknown => false,
+        }
+    }
 }
 
 /// Whether events of a type may change data, and whether this crate can read the change: the answer of

@@ -11,31 +11,8 @@ pub(super) struct RowFormat;
 impl RowFormat {
     /// The error in an event, in mysqlbinlog's words.
     pub(super) fn check(self, header: &EventHeader, body: &[u8]) -> Option<String> {
-        let refused = match header.event_type.class() {
-            EventClass::StatementValue
-            | EventClass::LoadBlock
-            | EventClass::LoadEnd
-            | EventClass::LoadStatement => true,
-            EventClass::Statement => is_refused(body),
-            EventClass::File
-            | EventClass::FileNote
-            | EventClass::Heartbeat
-            | EventClass::Gtid
-            | EventClass::MariadbGtid
-            | EventClass::CompressedStatement
-            | EventClass::RowsStatement
-            | EventClass::TableMap
-            | EventClass::Rows
-            | EventClass::CompressedRows
-            | EventClass::Commit
-            | EventClass::Payload
-            | EventClass::Incident
-            | EventClass::GroupContext
-            | EventClass::GroupView
-            | EventClass::Ignorable
-            | EventClass::Dead
-            | EventClass::Unknown => false,
-        };
+        let class = header.event_type.class();
+        let refused = class.is_load_or_value() || class == EventClass::Statement && is_refused(body);
         refused.then(|| {
             "Event being written violates the --require-row-format parameter constraints.".to_owned()
         })
