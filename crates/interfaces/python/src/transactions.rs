@@ -85,11 +85,7 @@ impl TransactionMaker<'_> {
             let rows = self.tables.event(event)?;
             self.take(event).map_err(|error| event.error(error))?;
             self.look_inside(event, rows.as_ref()).map_err(|error| event.error(error))?;
-            let is_end = matches!(event.placement.boundary, Boundary::End | Boundary::Single);
-            if is_end
-                && !event.is_inside_payload()
-                && event.header.event_type != EventType::TRANSACTION_PAYLOAD
-            {
+            if event.ends_transaction() {
                 self.end();
             }
         }

@@ -116,8 +116,7 @@ impl<C: TransactionCounter> TransactionWalk<'_, C> {
             let (counter, transaction) = self.transaction();
             return counter.content(transaction, event).map(|()| None);
         }
-        let boundary = event.placement.boundary;
-        match boundary {
+        match event.placement.boundary {
             Boundary::Outside => return self.counter.outside(event).map(|()| None),
             Boundary::Begin | Boundary::Single => self.begin(event)?,
             Boundary::BeginAgain => {
@@ -131,10 +130,7 @@ impl<C: TransactionCounter> TransactionWalk<'_, C> {
         }
         let (counter, transaction) = self.transaction();
         counter.content(transaction, event)?;
-        // A payload ends with what is inside.
-        let event_type = event.header.event_type;
-        let ends = matches!(boundary, Boundary::End | Boundary::Single);
-        Ok(Some(event_type).filter(|event_type| ends && *event_type != EventType::TRANSACTION_PAYLOAD))
+        Ok(event.ends_transaction().then_some(event.header.event_type))
     }
 
     fn begin(&mut self, event: &Event<'_>) -> Result<(), Error> {

@@ -15,7 +15,7 @@ use binlogz_binlog::event::{QueryEvent, XaPrepareEvent};
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{Boundary, Error as BinlogError, EventType};
 use binlogz_flow::Error;
-use binlogz_flow::events::{BatchItem, Event, EventBatch};
+use binlogz_flow::events::{BatchItem, EventBatch};
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 
 use super::held::HeldRows;
@@ -92,7 +92,7 @@ impl BatchEndings {
     pub(super) fn end(&mut self, item: &BatchItem<'_>) {
         let ends = match item {
             BatchItem::PayloadEnd(_) => true,
-            BatchItem::Event(event) => ends(event),
+            BatchItem::Event(event) => event.ends_transaction(),
         };
         if ends && self.is_open {
             self.open().has_ended = true;
@@ -116,13 +116,6 @@ impl BatchEndings {
         #[expect(clippy::indexing_slicing, reason = "the last of some")]
         &mut self.tails[last]
     }
-}
-
-/// Whether an event ends its transaction. A payload ends with what is inside.
-fn ends(event: &Event<'_>) -> bool {
-    !event.is_inside_payload()
-        && event.header.event_type != EventType::TRANSACTION_PAYLOAD
-        && matches!(event.placement.boundary, Boundary::End | Boundary::Single)
 }
 
 /// Gives rows the endings of their transactions, in the order of the log.

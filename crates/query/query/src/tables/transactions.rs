@@ -242,9 +242,8 @@ impl PartMaker {
         };
         let bad = |error: BinlogError| event.error(error);
         let event_type = event.header.event_type;
-        let boundary = event.placement.boundary;
         if !event.is_inside_payload() {
-            match boundary {
+            match event.placement.boundary {
                 Boundary::Outside => return Ok(None),
                 Boundary::Begin | Boundary::BeginAgain | Boundary::Single => {
                     part.begin(event).map_err(bad)?
@@ -268,8 +267,7 @@ impl PartMaker {
         if self.looks_inside {
             self.look_inside(event, table_event, transaction).map_err(bad)?;
         }
-        let ends = !event.is_inside_payload() && matches!(boundary, Boundary::End | Boundary::Single);
-        Ok(ends.then_some(event_type))
+        Ok(event.ends_transaction().then_some(event_type))
     }
 
     fn look_inside(

@@ -8,7 +8,7 @@ use binlogz_binlog::event::{
 };
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema};
 use binlogz_binlog::statement::StatementKind;
-use binlogz_binlog::{Boundary, EventClass, EventType};
+use binlogz_binlog::{EventClass, EventType};
 use binlogz_flow::events::{BatchItem, Event, EventBatch, TableEvent, WorkerTables};
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::HistoryPlace;
@@ -130,7 +130,6 @@ impl<'o> FoldWorker<'o> {
     fn event(&mut self, event: &Event<'_>, records: &mut Spool) -> Result<(), Error> {
         let event_type = event.header.event_type;
         let table = self.maps_in_force.event(event)?;
-        let boundary = if event.is_inside_payload() { Boundary::Inside } else { event.placement.boundary };
         let passed = PassedEvent {
             timestamp: event.header.timestamp,
             event_type,
@@ -140,7 +139,7 @@ impl<'o> FoldWorker<'o> {
         if event_type == EventType::PREVIOUS_GTIDS {
             FoldRecord::Previous(event.body).put(records)?;
         }
-        if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
+        if event.begins_transaction() {
             FoldRecord::Begin(event.position.offset, passed).put(records)?;
         }
         if goes_through(event_type.class()) {
@@ -159,9 +158,7 @@ impl<'o> FoldWorker<'o> {
                 FoldRecord::StatementEnd.put(records)?;
             }
         }
-        // The events of a payload follow it.
-        let ends = matches!(boundary, Boundary::End | Boundary::Single);
-        if ends && event_type != EventType::TRANSACTION_PAYLOAD {
+        if event.ends_transaction() {
             FoldRecord::End.put(records)?;
         }
         Ok(())
@@ -338,37 +335,18 @@ fn check_lengths(event: &Event<'_>) -> Result<(), Error> {
 
 /// Why the transaction of an event that has no rows can't be folded.
 fn border_of(event: &Event<'_>) -> Result<Option<BorderWords>, Error> {
-    Ok(match event.header.event_type.class() {
-        EventClass::Statement => {
-            let query = QueryEvent::decode(event.body).map_err(|error| event.error(error))?;
-            border_of_statement(&query)
-        }
-        EventClass::LoadStatement
-        | EventClass::StatementValue
-        | EventClass::LoadBlock
-        | EventClass::LoadEnd => Some((FoldBorder::Statement, event.header.event_type.to_string())),
-        EventClass::Commit if event.header.event_type == EventType::XA_PREPARE => {
-            Some((FoldBorder::Xa, "XA PREPARE".to_owned()))
-        }
-        EventClass::Commit
-        | EventClass::File
-        | EventClass::FileNote
-        | EventClass::Heartbeat
-        | EventClass::Gtid
-        | EventClass::MariadbGtid
-        | EventClass::CompressedStatement
-        | EventClass::RowsStatement
-        | EventClass::TableMap
-        | EventClass::Rows
-        | EventClass::CompressedRows
-        | EventClass::Payload
-        | EventClass::Incident
-        | EventClass::GroupContext
-        | EventClass::GroupView
-        | EventClass::Ignorable
-        | EventClass::Dead
-        | EventClass::Unknown => None,
-    })
+    let event_type = event.header.event_type;
+    if event_type.class().is_load_or_value() {
+        return Ok(Some((FoldBorder::Statement, event_type.to_string())));
+    }
+    if event_type == EventType::XA_PREPARE {
+        return Ok(Some((FoldBorder::Xa, "XA PREPARE".to_owned())));
+    }
+    if event_type.class() != EventClass::Statement {
+        return Ok(None);
+    }
+    let query = QueryEvent::decode(event.body).map_err(|error| event.error(error))?;
+    Ok(border_of_statement(&query))
 }
 
 fn border_of_statement(query: &QueryEvent<'_>) -> Option<BorderWords> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use binlogz_binlog::checksum::CHECKSUM_SIZE;
 use binlogz_binlog::row::TableSchema;
 use binlogz_binlog::transaction::Placement;
-use binlogz_binlog::{Boundary, ChangeContent, Error as BinlogError, EventFrame, EventHeader};
+use binlogz_binlog::{Boundary, ChangeContent, Error as BinlogError, EventFrame, EventHeader, EventType};
 use binlogz_payload::{Error as PayloadError, PayloadSizes};
 
 use super::log::InputLog;
@@ -102,6 +102,19 @@ impl<'a> Event<'a> {
 }
 
 impl Event<'_> {
+    /// Whether a transaction begins with it. One that is open then was cut off.
+    #[inline]
+    pub fn begins_transaction(&self) -> bool {
+        matches!(self.placement.boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single)
+    }
+
+    /// Whether its transaction ends with it. One with a payload ends after the events inside, with [`BatchItem::PayloadEnd`].
+    #[inline]
+    pub fn ends_transaction(&self) -> bool {
+        matches!(self.placement.boundary, Boundary::End | Boundary::Single)
+            && self.header.event_type != EventType::TRANSACTION_PAYLOAD
+    }
+
     /// Whether the event is inside a payload.
     pub fn is_inside_payload(&self) -> bool {
         self.position.inside.is_some()
