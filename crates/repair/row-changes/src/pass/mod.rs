@@ -109,7 +109,7 @@ pub(crate) fn read_log<L: ChoiceListener, R: Renderer + Sync>(
     let ran = events::run(
         input,
         search.workers,
-        || Ok(work::Worker::new(search, (log_number, range), &memory)),
+        || Ok(work::PassWorker::new(search, (log_number, range), &memory)),
         |worker, batch| {
             let records = worker.batch(batch);
             // A pass that ends early has seen them too.
