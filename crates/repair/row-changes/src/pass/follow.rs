@@ -294,18 +294,8 @@ impl<L: ChoiceListener> Follower<L> {
             BatchRecord::LoadQuery(event) => {
                 self.query(&ExecuteLoadQueryEvent::decode(event.body)?.query, selection)?;
             }
-            BatchRecord::XaPrepare(event) => {
-                let prepare = XaPrepareEvent::decode(event.body)?;
-                if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
-                    open.prepared = Some(prepare.xa_id.to_string());
-                }
-            }
-            BatchRecord::RowsQuery(text) => {
-                if let Some(open) = &mut self.open {
-                    open.statement = Some(text.to_vec());
-                    open.statements += 1;
-                }
-            }
+            BatchRecord::XaPrepare(event) => self.xa_prepare(&XaPrepareEvent::decode(event.body)?),
+            BatchRecord::RowsQuery(text) => self.rows_query(text),
             BatchRecord::Table(structure, RecordTable { database, table }) => {
                 self.tables_met.resize(selection.tables.len(), false);
                 self.table = selection.place_of(database, table);
@@ -344,15 +334,7 @@ impl<L: ChoiceListener> Follower<L> {
                 }
             }
             BatchRecord::StatementEnd => self.together.end_statement(),
-            BatchRecord::Row(row) => {
-                let is_left = self.decision.take() == Some(false);
-                if let Some(open) = self.open.as_ref().filter(|open| open.is_chosen && !is_left) {
-                    let met = self.table.and_then(|place| self.tables_met.get_mut(place));
-                    met.into_iter().for_each(|met| *met = true);
-                    self.together.chosen_row();
-                    self.listener.row(open, &row)?;
-                }
-            }
+            BatchRecord::Row(row) => self.row(&row)?,
             BatchRecord::RowPart(text) if self.takes_row() => self.listener.row_part(text)?,
             BatchRecord::RowPart(_) => {}
             BatchRecord::Keys(keys) => {
@@ -362,16 +344,40 @@ impl<L: ChoiceListener> Follower<L> {
                 }
             }
             BatchRecord::End => self.end()?,
-            BatchRecord::PreviousGtids(body) => {
-                let previous = PreviousGtidsEvent::decode(body)?.gtid_set;
-                self.listener.follows(&previous);
-                if let Some(logs) = self.order.previous(&previous) {
-                    self.listener.breaks(&logs)?;
-                }
-            }
+            BatchRecord::PreviousGtids(body) => self.previous(&PreviousGtidsEvent::decode(body)?.gtid_set)?,
             BatchRecord::Rotate(name) => self.order.rotate(name),
         }
         Ok(())
+    }
+
+    fn xa_prepare(&mut self, prepare: &XaPrepareEvent<'_>) {
+        if let Some(open) = self.open.as_mut().filter(|_| !prepare.one_phase) {
+            open.prepared = Some(prepare.xa_id.to_string());
+        }
+    }
+
+    fn rows_query(&mut self, text: &[u8]) {
+        if let Some(open) = &mut self.open {
+            open.statement = Some(text.to_vec());
+            open.statements += 1;
+        }
+    }
+
+    fn row(&mut self, row: &RowAt<'_>) -> io::Result<()> {
+        let is_left = self.decision.take() == Some(false);
+        let Some(open) = self.open.as_ref().filter(|open| open.is_chosen && !is_left) else { return Ok(()) };
+        let met = self.table.and_then(|place| self.tables_met.get_mut(place));
+        met.into_iter().for_each(|met| *met = true);
+        self.together.chosen_row();
+        self.listener.row(open, row)
+    }
+
+    fn previous(&mut self, previous: &GtidSet) -> Result<(), Error> {
+        self.listener.follows(previous);
+        match self.order.previous(previous) {
+            Some(logs) => self.listener.breaks(&logs),
+            None => Ok(()),
+        }
     }
 
     /// Whether the open transaction is chosen.
