@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # For scripts that run binlogz and take the time: sourced, not run.
 
-# binlogz_program: prints the path of the program to run, which BINLOGZ names; otherwise it is built as for a release.
+# binlogz_program [PROFILE]: prints the path of the program to run, which BINLOGZ names; otherwise it is built, as for a release by default.
 binlogz_program() {
-    local program=${BINLOGZ:-}
+    local program=${BINLOGZ:-} profile=${1:-release}
     if [ -z "$program" ]; then
-        cargo build --quiet --release --package binlogz || return 1
-        program=${CARGO_TARGET_DIR:-target}/release/binlogz
+        cargo build --quiet --profile "$profile" --package binlogz || return 1
+        program=${CARGO_TARGET_DIR:-target}/$profile/binlogz
     fi
     realpath "$program"
 }

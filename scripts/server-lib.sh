@@ -20,5 +20,18 @@ wait_for_server() {
         sleep 0.1
     done
 }
+# initialize FOLDER: makes a data directory.
+initialize() {
+    mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$1" --log-error="$work/log.txt" --user="$(id -un)"
+}
+# serve FOLDER ID SYNC OPTION…: starts a server with binary logs on a data directory; with a SYNC of 1 it is durable.
+serve() {
+    mysqld --no-defaults --datadir="$1" --socket="$work/sock" --skip-networking=ON --log-error="$work/log.txt" \
+        --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency=ON --server-id="$2" \
+        --sync-binlog="$3" --innodb-flush-log-at-trx-commit="$3" --max-binlog-size=1G --loose-mysqlx=OFF \
+        --secure-file-priv= --tmpdir="$work" --user="$(id -un)" "${@:4}" &
+    running=$!
+    wait_for_server
+}
 # sql STATEMENTS: their rows, without a heading.
 sql() { mysql --no-defaults -uroot -S "$work/sock" -BN -e "$1"; }

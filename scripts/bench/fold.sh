@@ -13,32 +13,19 @@ cd "$(dirname "$0")/../.."
 
 events=${EVENTS:-20000} workers=${WORKERS:-4} kinds=${KINDS:-queue counters sessions}
 ways=${WAYS:-mysqlbinlog recover fold recover-fold}
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --profile quick --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/quick/binlogz
-fi
-binlogz=$(realpath "$binlogz")
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program quick)
 mysql=$(scripts/get-tool.sh mysql)
 PATH=$mysql/bin:$mysql/sbin:$PATH
 . scripts/server-lib.sh
 . scripts/workloads-lib.sh
 begin_work
 
-# serve FOLDER ID SYNC: starts a server on a data directory.
-serve() {
-    mysqld --no-defaults --datadir="$1" --socket="$work/sock" --skip-networking=ON \
-        --log-error="$work/log.txt" --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency=ON \
-        --server-id="$2" --sync-binlog="$3" --innodb-flush-log-at-trx-commit="$3" --innodb-buffer-pool-size=128M \
-        --max-binlog-size=1G --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
-    running=$!
-    wait_for_server
-}
 sums() { sql 'CHECKSUM TABLE w.jobs, w.counters, w.sessions'; }
 # now: seconds.
 now() { date +%s.%N; }
 
-mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/base" --log-error="$work/log.txt" --user="$(id -un)"
+initialize "$work/base"
 serve "$work/base" 1 0
 sql "RESET BINARY LOGS AND GTIDS; $(changed_tables); FLUSH BINARY LOGS"
 declare -A logs equal

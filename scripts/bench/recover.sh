@@ -11,27 +11,15 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 rounds=${ROUNDS:-1} tables=${TABLES:-4} rows=${ROWS:-50000} events=${EVENTS:-20000} workers=${WORKERS:-4}
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --profile quick --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/quick/binlogz
-fi
-binlogz=$(realpath "$binlogz")
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program quick)
 mysql=$(scripts/get-tool.sh mysql)
 sysbench=$(scripts/get-tool.sh sysbench)
 PATH=$mysql/bin:$mysql/sbin:$sysbench/bin:$PATH
 . scripts/server-lib.sh
 begin_work
+pool=--innodb-buffer-pool-size=256M
 
-# serve FOLDER: starts a server on a data directory.
-serve() {
-    mysqld --no-defaults --datadir="$1" --socket="$work/sock" --skip-networking=ON \
-        --log-error="$work/log.txt" --log-bin=binlog --relay-log=relay --gtid-mode=ON --enforce-gtid-consistency=ON \
-        --server-id="$2" --sync-binlog=1 --innodb-flush-log-at-trx-commit=1 --innodb-buffer-pool-size=256M \
-        --max-binlog-size=1G --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
-    running=$!
-    wait_for_server
-}
 bench() {
     sysbench oltp_write_only --mysql-socket="$work/sock" --mysql-user=root --mysql-db=sbtest --tables="$tables" \
         --table-size="$rows" --threads=4 --events="$events" --time=0 "$@" >"$work/sysbench" || { cat "$work/sysbench"; exit 1; }
@@ -44,14 +32,14 @@ sums() {
 # now: seconds.
 now() { date +%s.%N; }
 
-mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/base" --log-error="$work/log.txt" --user="$(id -un)"
-serve "$work/base" 1
+initialize "$work/base"
+serve "$work/base" 1 1 "$pool"
 sql 'RESET BINARY LOGS AND GTIDS; CREATE DATABASE sbtest'
 declare -A logs equal
 for kind in prepare run; do
     stop
     cp -a "$work/base" "$work/before-$kind"
-    serve "$work/base" 1
+    serve "$work/base" 1 1 "$pool"
     bench "$kind"
     sql 'FLUSH BINARY LOGS'
     mkdir "$work/$kind"
@@ -68,7 +56,7 @@ applied() {
     local kind=$1 log=${logs[$1]} begin end
     cp -a "$work/before-$kind" "$work/now"
     rm "$work/now/auto.cnf"
-    serve "$work/now" 2
+    serve "$work/now" 2 1 "$pool"
     begin=$(now)
     case $2 in
         mysqlbinlog) mysqlbinlog --no-defaults "$log" | mysql --no-defaults -uroot -S "$work/sock" ;;

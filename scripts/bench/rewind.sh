@@ -11,32 +11,19 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 events=${EVENTS:-20000} kinds=${KINDS:-queue counters sessions oltp}
-binlogz=${BINLOGZ:-}
-if [ -z "$binlogz" ]; then
-    cargo build --quiet --profile quick --package binlogz
-    binlogz=${CARGO_TARGET_DIR:-target}/quick/binlogz
-fi
-binlogz=$(realpath "$binlogz")
+. scripts/measure-lib.sh
+binlogz=$(binlogz_program quick)
 mysql=$(scripts/get-tool.sh mysql)
 PATH=$mysql/bin:$mysql/sbin:$PATH
 . scripts/server-lib.sh
 . scripts/workloads-lib.sh
 begin_work
 
-# serve FOLDER SYNC: starts a server on a data directory.
-serve() {
-    mysqld --no-defaults --datadir="$1" --socket="$work/sock" --skip-networking=ON \
-        --log-error="$work/log.txt" --log-bin=binlog --gtid-mode=ON --enforce-gtid-consistency=ON --server-id=1 \
-        --sync-binlog="$2" --innodb-flush-log-at-trx-commit="$2" --innodb-buffer-pool-size=128M \
-        --max-binlog-size=1G --loose-mysqlx=OFF --secure-file-priv= --tmpdir="$work" --user="$(id -un)" &
-    running=$!
-    wait_for_server
-}
 sums() { sql 'CHECKSUM TABLE w.jobs, w.counters, w.sessions, w.sbtest1'; }
 executed() { sql 'SELECT @@GLOBAL.gtid_executed'; }
 
-mysqld --no-defaults --initialize-insecure --secure-file-priv= --datadir="$work/base" --log-error="$work/log.txt" --user="$(id -un)"
-serve "$work/base" 0
+initialize "$work/base"
+serve "$work/base" 1 0
 sql "RESET BINARY LOGS AND GTIDS; $(changed_tables); FLUSH BINARY LOGS"
 before=$(sums) last=$(executed)
 stop
@@ -46,7 +33,7 @@ timed() {
     local folder=$1
     shift
     cp -a "$folder" "$work/now"
-    serve "$work/now" 1
+    serve "$work/now" 1 1
     /usr/bin/env time -f '%e %U %S' -o "$work/figures" \
         "$binlogz" undo --no-defaults -u root --server "$work/sock" --apply "$work/sock" "$@" >"$work/told"
     if [[ " $* " = *" --execute "* ]] && [ "$(sums)" != "$before" ]; then
@@ -61,7 +48,7 @@ timed() {
 printf '%-9s %10s %8s %8s %16s %16s %16s %14s %s\n' log bytes changes net dry rewind undo factors load
 for kind in $kinds; do
     cp -a "$work/base" "$work/$kind"
-    serve "$work/$kind" 0
+    serve "$work/$kind" 1 0
     changes "$kind" "$events" | mysql --no-defaults -uroot -S "$work/sock"
     now=$(executed)
     bytes=$(sql 'SHOW BINARY LOGS' | tail -1 | cut -f2)
