@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over the five workloads and thirteen shapes of log (lab/testkit's
-# `WorkloadShape`, which says what each is; seeds 20260201 and, for the ten, 20260202 to 20260211), each archived alone at each level:
+# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over the five workloads and fifteen shapes of log (lab/testkit's
+# `WorkloadShape`, which says what each is; seeds 20260201 and, for the twelve, 20260202 to 20260213), each archived alone at each level:
 # sizes, of the smaller of the two, MB/s to create (with its verification) and to restore, memory to create.
 #
 # usage: archive-shapes.sh [SCALE [LEVEL…]]      (by default 1, level default: an hour, most of it of xz and zstd)
@@ -16,7 +16,7 @@ make_logs() {
     cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale "$scale" \
         --setting plain --of "$1" | grep -o '/[^ ]*$'
 }
-mapfile -t logs < <(make_logs workloads && make_logs shapes && make_logs more-shapes)
+mapfile -t logs < <(make_logs workloads && make_logs shapes && make_logs more-shapes && make_logs later-shapes)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 //! Makes the five workloads' binlogs, or finds them in the cache, and prints for each: setting, workload, bytes, path.
-//! `--of shapes` makes those of the three other shapes, `--of more-shapes` those of ten more.
+//! `--of shapes` makes those of the three other shapes, `--of more-shapes` those of ten more, `--of later-shapes` those of two after them.
 //!
-//! usage: `workloads [--of workloads|shapes|more-shapes] [--scale 1] [--setting plain|levelN[+OPTION=VALUE…]]…`
+//! usage: `workloads [--of workloads|shapes|more-shapes|later-shapes] [--scale 1] [--setting plain|levelN[+OPTION=VALUE…]]…`
 
 use std::process::ExitCode;
 
@@ -49,6 +49,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
             }
             "shapes" => workload::shape_binlogs(scale, setting)?,
             "more-shapes" => workload::more_shape_binlogs(scale, setting)?,
+            "later-shapes" => workload::later_shape_binlogs(scale, setting)?,
             other => return Err(format!("unknown kind of logs {other}").into()),
         };
         for binlog in shapes {

@@ -1,4 +1,4 @@
-//! The [five workloads](Workload) and thirteen [shapes](WorkloadShape) of other data, as binlogs of a real server.
+//! The [five workloads](Workload) and fifteen [shapes](WorkloadShape) of other data, as binlogs of a real server.
 //!
 //! [`binlogs`] runs them, one binlog file each, once for each scale and [`WorkloadSetting`], and keeps the files in the cache. A
 //! workload with compression on differs from the same one without it in times and, with two threads, in order. Expanding
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use binlogz_sandbox::workload::scaled;
 pub use binlogz_sandbox::workload::{Workload, sysbench};
-pub use shapes::{ShapeBinlog, WorkloadShape, more_shape_binlogs, shape_binlogs};
+pub use shapes::{ShapeBinlog, WorkloadShape, later_shape_binlogs, more_shape_binlogs, shape_binlogs};
 
 use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 

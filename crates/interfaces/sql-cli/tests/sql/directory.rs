@@ -311,7 +311,7 @@ fn archives_in_parts_answer_as_their_logs() {
     let archive = folder.path().join("archive");
     archive_of(&logs, &archive);
     let manifest = fs::read_to_string(archive.join("manifest.json")).unwrap();
-    assert!(manifest.contains("\"version\": 12"), "{manifest}");
+    assert!(manifest.contains("\"version\": 14"), "{manifest}");
     let statement = "SELECT log, position, gtid, bytes, inserted FROM transactions ORDER BY gtid, log";
     assert_eq!(ask(statement, std::slice::from_ref(&archive)).ok(), ask(statement, &logs).ok());
     let plan = ask(&format!("EXPLAIN ANALYZE {statement}"), std::slice::from_ref(&archive)).ok();

@@ -196,7 +196,7 @@ const TABLES_MAX: usize = 4;
 #[test]
 fn archives_of_every_version_answer_as_their_logs() {
     let folder = tempfile::tempdir().unwrap();
-    for version in [1, 3, 5, 6, 8, 9] {
+    for version in [1, 3, 5, 6, 8, 9, 11] {
         let archive = root().join(format!("crates/storage/archive/tests/fixtures/version-{version}"));
         let logs = restored(&archive, &folder.path().join(version.to_string()));
         let mut statements = vec![COUNTS[0].to_owned(), COUNTS[2].to_owned()];

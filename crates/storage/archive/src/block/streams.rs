@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::block::slots::column_of;
 use crate::codec::Level;
-use crate::codec::numbers;
+use crate::codec::numbers::{self, EarlierColumns};
 use crate::codec::strings::{self, StringList};
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
@@ -141,7 +141,7 @@ impl Streams {
             .collect();
         let mut last_group = 0;
         for (group_index, group) in self.groups.iter().enumerate() {
-            let mut before: Vec<&[i64]> = Vec::new();
+            let mut before = EarlierColumns::default();
             for (slot, stream) in group.iter().enumerate() {
                 let alone = |kind| !pooled.contains(&(group_index, slot, kind));
                 if !stream.numbers.is_empty() && alone(NUMBERS) {
@@ -151,7 +151,7 @@ impl Streams {
                 }
                 if !stream.strings.is_empty() && alone(STRINGS) {
                     put_head(out, &mut last_group, StreamColumn::new(group_index, slot), STRINGS);
-                    strings::pack(&stream.strings, level, out)?;
+                    strings::pack(&stream.strings, &before, level, out)?;
                 }
             }
         }
@@ -210,22 +210,21 @@ impl Streams {
             members.push(group as i64 - last);
             last = group as i64;
         }
-        numbers::pack(&members, &[], out)?;
+        numbers::pack_alone(&members, out)?;
         let streams = pool.groups.iter().filter_map(|&group| self.groups.get(group)?.get(pool.slot));
         if pool.kind == STRINGS {
             let counts: Vec<i64> = streams.clone().map(|stream| stream.strings.len() as i64).collect();
-            numbers::pack(&counts, &[], out)?;
+            numbers::pack_alone(&counts, out)?;
             let mut values = StringList::new();
             streams.for_each(|stream| values.append(&stream.strings));
             // Readers count it among the pools that a partner is so many back of.
             before.push(Vec::new());
-            return strings::pack(&values, level, out);
+            return strings::pack(&values, &EarlierColumns::default(), level, out);
         }
         let counts: Vec<i64> = streams.clone().map(|stream| stream.numbers.len() as i64).collect();
-        numbers::pack(&counts, &[], out)?;
+        numbers::pack_alone(&counts, out)?;
         let values: Vec<i64> = streams.flat_map(|stream| &stream.numbers).copied().collect();
-        let partners: Vec<&[i64]> = before.iter().map(Vec::as_slice).collect();
-        numbers::pack(&values, &partners, out)?;
+        numbers::pack(&values, &EarlierColumns::of(before.iter().map(Vec::as_slice)), out)?;
         before.push(values);
         Ok(())
     }
@@ -244,7 +243,7 @@ impl Streams {
                     let partners: Vec<&[i64]> = before.iter().map(Vec::as_slice).collect();
                     (numbers::unpack(from, &partners, values_max)?, StringList::new())
                 }
-                STRINGS => (Vec::new(), strings::unpack(from, values_max, (*memory).min(size))?),
+                STRINGS => (Vec::new(), strings::unpack(from, &[], values_max, (*memory).min(size))?),
                 other => return Err(Error::damaged("pool", format!("kind {other}"), "0 or 1")),
             };
             // Numbers are there twice while later pools may refer to them.
@@ -291,6 +290,12 @@ impl Streams {
         Ok(())
     }
 
+    /// A group's columns of numbers so far.
+    fn numbers_of(&self, group: usize) -> Vec<&[i64]> {
+        let streams = self.groups.get(group).map(Vec::as_slice).unwrap_or_default();
+        streams.iter().map(|stream| stream.numbers.as_slice()).filter(|numbers| !numbers.is_empty()).collect()
+    }
+
     /// Takes the columns of a block of `size` bytes; `pooled`: and its pools.
     pub(crate) fn unpack(from: &mut Taker<'_>, size: usize, pooled: bool) -> Result<Streams> {
         // No column has more fields than the block has bytes: each event takes at least 19.
@@ -322,21 +327,14 @@ impl Streams {
             let kind = from.byte()?;
             let used = match kind {
                 NUMBERS => {
-                    let numbers = {
-                        let known = streams.groups.get(group).map(Vec::as_slice).unwrap_or_default();
-                        let before: Vec<&[i64]> = known
-                            .iter()
-                            .map(|stream| stream.numbers.as_slice())
-                            .filter(|numbers| !numbers.is_empty())
-                            .collect();
-                        numbers::unpack(from, &before, (memory / 8).min(size))?
-                    };
+                    let numbers = numbers::unpack(from, &streams.numbers_of(group), (memory / 8).min(size))?;
                     let used = numbers.len() * 8;
                     streams.at(StreamColumn::new(group, slot))?.numbers = numbers;
                     used
                 }
                 STRINGS => {
-                    let strings = strings::unpack(from, (memory / 8).min(size), memory.min(size))?;
+                    let before = streams.numbers_of(group);
+                    let strings = strings::unpack(from, &before, (memory / 8).min(size), memory.min(size))?;
                     let used = strings.len() * 8 + strings.iter().map(<[u8]>::len).sum::<usize>();
                     streams.at(StreamColumn::new(group, slot))?.strings = strings;
                     used
@@ -495,9 +493,9 @@ mod tests {
     /// A pool of numbers of these members and counts.
     fn pool(members: &[i64], counts: &[i64], values: &[i64]) -> Result<Streams> {
         let mut packed = vec![0, 1, 16, NUMBERS];
-        numbers::pack(members, &[], &mut packed).unwrap();
-        numbers::pack(counts, &[], &mut packed).unwrap();
-        numbers::pack(values, &[], &mut packed).unwrap();
+        numbers::pack_alone(members, &mut packed).unwrap();
+        numbers::pack_alone(counts, &mut packed).unwrap();
+        numbers::pack_alone(values, &mut packed).unwrap();
         Streams::unpack(&mut Taker::new(&packed), SIZE, true)
     }
 

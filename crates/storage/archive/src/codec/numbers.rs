@@ -1,10 +1,13 @@
 //! Codes a column of numbers as one value, through pco, or through zstd, whichever is smallest on a sample.
-//! Before pco it may become differences from another column of the same rows, or the floating-point numbers that its
-//! bits are.
+//! Before pco it may become differences from another column of the same rows, steps from the rows before with the same value
+//! in another column, or the floating-point numbers that its bits are.
+//!
+//! - `earlier`: the columns that a column may be coded by; `previous`: the rows before with the same key
+//! - `keyed`: steps by key; `decimals`: floating-point numbers as whole ones
 //!
 //! ```text
 //! count   varint
-//! code    1       0 one value | 1 pco | 2 zstd | 3 doubles, 4 floats (in blocks of method 3)
+//! code    1       0 one value | 1 pco | 2 zstd | 3 doubles, 4 floats (in blocks of method 3) | 5 steps by key (since version 13)
 //! one:    varint  the value, signed
 //! pco:    varint  0, or 1 + how many columns back the partner is
 //!         1       with a partner: its shift + 1 (0: its value in the row before, 1: same row, 2: next row)
@@ -14,7 +17,13 @@
 //! zstd:   1       width in bytes, 1 to 8
 //!         varint  the smallest value, signed
 //!         bytes   length, then zstd's frame of the numbers minus the smallest, `width` bytes each
+//! steps by key    see keyed.rs
 //! ```
+
+mod decimals;
+mod earlier;
+mod keyed;
+mod previous;
 
 use pco::ChunkConfig;
 use pco::data_types::Number;
@@ -23,12 +32,15 @@ use pco::standalone::{simple_compress, simple_decompress_into};
 use crate::codec::varint::{self, Taker};
 use crate::codec::zstd;
 use crate::error::{Error, Result};
+pub(crate) use earlier::EarlierColumns;
+use keyed::KeyedSteps;
 
 const ONE: u8 = 0;
 const PCO: u8 = 1;
 const ZSTD: u8 = 2;
 const DOUBLES: u8 = 3;
 const FLOATS: u8 = 4;
+const KEYED: u8 = 5;
 
 /// Numbers looked at, in each of two places, to choose a code.
 const SAMPLE: usize = 1024;
@@ -43,6 +55,8 @@ const PARTNER_GAIN: usize = 16;
 /// Columns whose numbers differ by fewer bits than these are no doubles, or no floats.
 const DOUBLE_BITS_MIN: usize = 32;
 const FLOAT_BITS_MIN: usize = 12;
+/// Steps by key are tried on columns that take more than so many bits a number.
+const KEYED_BITS_MIN: usize = 6;
 
 /// How a column is turned into differences from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +66,13 @@ struct Partner {
     shift: i8,
 }
 
+/// Appends the code of a column that has no columns before it.
+pub(crate) fn pack_alone(numbers: &[i64], out: &mut Vec<u8>) -> Result<()> {
+    pack(numbers, &EarlierColumns::default(), out)
+}
+
 /// Appends the code of `numbers`. `before` holds the columns coded before, the nearest last.
-pub(crate) fn pack(numbers: &[i64], before: &[&[i64]], out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn pack(numbers: &[i64], before: &EarlierColumns<'_>, out: &mut Vec<u8>) -> Result<()> {
     varint::put(out, numbers.len() as u64);
     let Some(&first) = numbers.first() else { return Ok(()) };
     if numbers.iter().all(|&number| number == first) {
@@ -63,21 +82,40 @@ pub(crate) fn pack(numbers: &[i64], before: &[&[i64]], out: &mut Vec<u8>) -> Res
     }
     let sample = sample(numbers);
     let (pco_size, partner) = best_partner(numbers, &sample, before)?;
-    if let Some((floating, size)) = floating(&sample)?
-        && size < pco_size
-        && size <= zstd_code(&sample, zstd::Effort::Sample)?.len()
-        && floating.fits(numbers)
+    let zstd_size = zstd_code(&sample, zstd::Effort::Sample)?.len();
+    let kind = floating(&sample);
+    let floating = as_floating(kind, numbers, &sample, pco_size.min(zstd_size.saturating_add(1)))?;
+    let size = floating.map_or(pco_size.min(zstd_size), |(_, size)| size);
+    if size * 8 > sample.len() * KEYED_BITS_MIN
+        && let Some(steps) = KeyedSteps::find(numbers, &places(numbers.len()), kind, before)?
+        && steps.size() + size / PARTNER_GAIN < size
     {
+        out.push(KEYED);
+        return steps.pack(out);
+    }
+    if let Some((floating, _)) = floating {
         out.push(floating.code());
         varint::put_bytes(out, &floating.pack(numbers, LEVEL)?);
         return Ok(());
     }
-    if zstd_code(&sample, zstd::Effort::Sample)?.len() < pco_size {
+    if zstd_size < pco_size {
         out.extend_from_slice(&zstd_code(numbers, zstd::Effort::Full)?);
         return Ok(());
     }
+    pack_pco(numbers, partner.and_then(|partner| Some((partner, before.back(partner.back)?))), out)
+}
+
+/// How many columns back the key is by whose steps these numbers take least, whatever else might take less.
+pub(crate) fn key_of(numbers: &[i64], before: &EarlierColumns<'_>) -> Result<Option<usize>> {
+    let kind = floating(&sample(numbers));
+    let steps = KeyedSteps::find(numbers, &places(numbers.len()), kind, before)?;
+    Ok(steps.map(|steps| steps.back()))
+}
+
+/// Appends the code through pco, perhaps as differences from a column.
+fn pack_pco(numbers: &[i64], partner: Option<(Partner, &[i64])>, out: &mut Vec<u8>) -> Result<()> {
     out.push(PCO);
-    let packed = match partner.and_then(|partner| Some((partner, partner.column(before)?))) {
+    let packed = match partner {
         None => {
             varint::put(out, 0);
             pco(numbers, LEVEL)?
@@ -107,7 +145,8 @@ pub(crate) fn unpack(from: &mut Taker<'_>, before: &[&[i64]], count_max: usize) 
         ZSTD => unpack_zstd(from, count),
         DOUBLES => FloatKind::Doubles.unpack(from.bytes()?, count),
         FLOATS => FloatKind::Floats.unpack(from.bytes()?, count),
-        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 4")),
+        KEYED => keyed::unpack(from, before, count),
+        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 5")),
     }
 }
 
@@ -130,15 +169,20 @@ pub(crate) fn pass(from: &mut Taker<'_>) -> Result<()> {
             from.bytes().map(drop)
         }
         DOUBLES | FLOATS => from.bytes().map(drop),
-        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 4")),
+        KEYED => {
+            from.number()?;
+            from.byte()?;
+            from.bytes().map(drop)
+        }
+        other => Err(Error::damaged("column of numbers", format!("code {other}"), "0 to 5")),
     }
 }
 
-/// How many numbers the column has that comes next, and how many columns back its partner is; 0: it has none.
+/// How many numbers the column has that comes next, and how many columns back its partner or key is; 0: it has none.
 pub(crate) fn outline(mut from: Taker<'_>) -> Result<(u64, u64)> {
     let count = from.number()?;
-    let is_pco = count > 0 && from.byte()? == PCO;
-    Ok((count, if is_pco { from.number()? } else { 0 }))
+    let has_back = count > 0 && matches!(from.byte()?, PCO | KEYED);
+    Ok((count, if has_back { from.number()? } else { 0 }))
 }
 
 /// Floating-point numbers whose bits a column holds.
@@ -148,15 +192,26 @@ enum FloatKind {
     Floats,
 }
 
-/// As which a sample might be small, and its size then.
-fn floating(sample: &[i64]) -> Result<Option<(FloatKind, usize)>> {
+/// The floating-point numbers that a sample might be.
+fn floating(sample: &[i64]) -> Option<FloatKind> {
     let bits = estimate(sample) / sample.len().max(1);
-    let floating = match FloatKind::Floats.fits(sample) {
-        true if bits >= FLOAT_BITS_MIN => FloatKind::Floats,
-        false if bits >= DOUBLE_BITS_MIN => FloatKind::Doubles,
-        _ => return Ok(None),
-    };
-    Ok(Some((floating, floating.pack(sample, LEVEL_SAMPLE)?.len())))
+    match FloatKind::Floats.fits(sample) {
+        true if bits >= FLOAT_BITS_MIN => Some(FloatKind::Floats),
+        false if bits >= DOUBLE_BITS_MIN => Some(FloatKind::Doubles),
+        _ => None,
+    }
+}
+
+/// The same, if the sample takes less than so many bytes then, with its size.
+fn as_floating(
+    kind: Option<FloatKind>,
+    numbers: &[i64],
+    sample: &[i64],
+    size_max: usize,
+) -> Result<Option<(FloatKind, usize)>> {
+    let Some(kind) = kind else { return Ok(None) };
+    let size = kind.pack(sample, LEVEL_SAMPLE)?.len();
+    Ok((size < size_max && kind.fits(numbers)).then_some((kind, size)))
 }
 
 impl FloatKind {
@@ -306,11 +361,15 @@ fn sample(numbers: &[i64]) -> Vec<i64> {
 }
 
 /// The partner that makes the sample smallest, and the size.
-fn best_partner(numbers: &[i64], sample: &[i64], before: &[&[i64]]) -> Result<(usize, Option<Partner>)> {
+fn best_partner(
+    numbers: &[i64],
+    sample: &[i64],
+    before: &EarlierColumns<'_>,
+) -> Result<(usize, Option<Partner>)> {
     let places = places(numbers.len());
     let alone = pco(sample, LEVEL_SAMPLE)?.len();
     let mut best = (estimate(sample), None);
-    let before = before.iter().rev().enumerate().filter(|(_, column)| !column.is_empty());
+    let before = before.nearest_first().enumerate().filter(|(_, column)| !column.is_empty());
     for (index, column) in before.take(PARTNERS_MAX) {
         if column.len() != numbers.len() {
             continue;
@@ -369,7 +428,7 @@ mod tests {
 
     fn round(numbers: &[i64], before: &[&[i64]]) -> usize {
         let mut packed = Vec::new();
-        pack(numbers, before, &mut packed).unwrap();
+        pack(numbers, &EarlierColumns::of(before.iter().copied()), &mut packed).unwrap();
         let mut taker = Taker::new(&packed);
         assert_eq!(unpack(&mut taker, before, numbers.len()).unwrap(), numbers);
         assert_eq!(taker.left(), 0);

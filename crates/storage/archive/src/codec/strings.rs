@@ -1,8 +1,8 @@
-//! Codes a column of byte strings: as they are, through a dictionary, or as shapes with numbers in them.
+//! Codes a column of byte strings: as they are, through a dictionary, as shapes with numbers in them, or as coordinates.
 //!
 //! ```text
 //! count       varint
-//! code        1       0 plain | 1 dictionary | 2 shapes | 3 text (in blocks of method 3)
+//! code        1       0 plain | 1 dictionary | 2 shapes | 3 text (in blocks of method 3) | 4 geometries (since version 13)
 //! plain:      numbers the lengths
 //!             bytes   length, then zstd's frame of all bytes
 //! text:       numbers the lengths
@@ -13,8 +13,10 @@
 //!             numbers which of them each string has
 //!             numbers for each shape and each run of digits in it: the runs (18 digits at most, longer ones in
 //!                     parts)
+//! geometries: see geometry.rs; also of a dictionary's distinct strings
 //! ```
 
+mod geometry;
 mod shapes;
 
 use std::collections::HashMap;
@@ -22,17 +24,19 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 
 use crate::codec::hash::hash;
-use crate::codec::numbers;
+use crate::codec::numbers::{self, EarlierColumns};
 use crate::codec::text::{self, Coder};
 use crate::codec::varint::{self, Taker};
 use crate::codec::{Level, ppmd, zstd};
 use crate::error::{Error, Result};
+use geometry::Geometries;
 use shapes::ShapedStrings;
 
 const PLAIN: u8 = 0;
 const DICTIONARY: u8 = 1;
 const SHAPES: u8 = 2;
 const TEXT: u8 = 3;
+const GEOMETRIES: u8 = 4;
 
 /// Strings looked at to choose between plain and shapes.
 const SAMPLE: usize = 256;
@@ -104,21 +108,53 @@ impl StringList {
     }
 }
 
-/// Appends the code of `strings`.
-pub(crate) fn pack(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Result<()> {
+/// Appends the code of `strings`; `before`: the columns of numbers that were coded before, of the same table.
+pub(crate) fn pack(
+    strings: &StringList,
+    before: &EarlierColumns<'_>,
+    level: Level,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     varint::put(out, strings.len() as u64);
     if strings.is_empty() {
         return Ok(());
     }
-    match Dictionary::of(strings) {
-        Some(dictionary) => {
-            out.push(DICTIONARY);
-            varint::put(out, dictionary.entries.len() as u64);
-            pack_different(&dictionary.entries, level, out)?;
-            numbers::pack(&dictionary.indexes, &[], out)
+    let dictionary = Dictionary::of(strings);
+    let Some(geometries) = Geometries::of(strings) else {
+        return pack_repeated(strings, dictionary.as_ref(), level, out);
+    };
+    let mut coded = vec![GEOMETRIES];
+    geometries.pack(before, level, &mut coded)?;
+    // Some stand still: their places are few.
+    if dictionary.is_some() || level == Level::Max {
+        let mut repeated = Vec::new();
+        pack_repeated(strings, dictionary.as_ref(), level, &mut repeated)?;
+        if repeated.len() < coded.len() {
+            coded = repeated;
         }
-        None => pack_different(strings, level, out),
     }
+    out.extend_from_slice(&coded);
+    Ok(())
+}
+
+/// Codes through a dictionary, if there is one.
+fn pack_repeated(
+    strings: &StringList,
+    dictionary: Option<&Dictionary>,
+    level: Level,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let Some(dictionary) = dictionary else { return pack_different(strings, level, out) };
+    out.push(DICTIONARY);
+    varint::put(out, dictionary.entries.len() as u64);
+    match Geometries::of(&dictionary.entries) {
+        Some(geometries) => {
+            out.push(GEOMETRIES);
+            geometries.pack(&EarlierColumns::default(), level, out)?;
+        }
+        None => pack_different(&dictionary.entries, level, out)?,
+    }
+    numbers::pack_alone(&dictionary.indexes, out)
 }
 
 /// Codes as plain or as shapes, whichever makes a sample smaller.
@@ -166,13 +202,18 @@ fn pack_coded(strings: &StringList, (coder, packed): (Coder, Vec<u8>), out: &mut
         lengths.push((end - before) as i64);
         before = end;
     }
-    numbers::pack(&lengths, &[], out)?;
+    numbers::pack_alone(&lengths, out)?;
     varint::put_bytes(out, &packed);
     Ok(())
 }
 
 /// Takes a column of at most `count_max` strings and `bytes_max` bytes.
-pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -> Result<StringList> {
+pub(crate) fn unpack(
+    from: &mut Taker<'_>,
+    before: &[&[i64]],
+    count_max: usize,
+    bytes_max: usize,
+) -> Result<StringList> {
     let count = from.at_most(count_max as u64, "count of strings")?;
     if count == 0 {
         return Ok(StringList::new());
@@ -180,8 +221,10 @@ pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -
     match from.byte()? {
         DICTIONARY => {
             let different = from.at_most(count as u64, "size of the dictionary")?;
-            let code = from.byte()?;
-            let entries = unpack_different(from, code, different, bytes_max)?;
+            let entries = match from.byte()? {
+                GEOMETRIES => check_count(Geometries::unpack(from, &[], different, bytes_max)?, different)?,
+                code => unpack_different(from, code, different, bytes_max)?,
+            };
             let indexes = numbers::unpack(from, &[], count)?;
             let mut strings = StringList::new();
             for index in indexes {
@@ -194,8 +237,15 @@ pub(crate) fn unpack(from: &mut Taker<'_>, count_max: usize, bytes_max: usize) -
             }
             check_count(strings, count)
         }
+        GEOMETRIES => check_count(Geometries::unpack(from, before, count, bytes_max)?, count),
         code => unpack_different(from, code, count, bytes_max),
     }
+}
+
+/// How many columns back the key of the column is that comes next; 0: it has none.
+pub(crate) fn outline(mut from: Taker<'_>) -> Result<u64> {
+    let has_key = from.number()? > 0 && from.byte()? == GEOMETRIES;
+    if has_key { from.number() } else { Ok(0) }
 }
 
 /// Passes over a column of strings, which may have at most `bytes_max` bytes.
@@ -206,10 +256,13 @@ pub(crate) fn pass(from: &mut Taker<'_>, bytes_max: usize) -> Result<()> {
     match from.byte()? {
         DICTIONARY => {
             from.number()?;
-            let code = from.byte()?;
-            pass_different(from, code, bytes_max)?;
+            match from.byte()? {
+                GEOMETRIES => Geometries::pass(from, bytes_max)?,
+                code => pass_different(from, code, bytes_max)?,
+            }
             numbers::pass(from)
         }
+        GEOMETRIES => Geometries::pass(from, bytes_max),
         code => pass_different(from, code, bytes_max),
     }
 }
@@ -221,7 +274,7 @@ fn pass_different(from: &mut Taker<'_>, code: u8, bytes_max: usize) -> Result<()
             from.bytes().map(drop)
         }
         SHAPES => ShapedStrings::pass(from, bytes_max),
-        other => Err(Error::damaged("column of strings", format!("code {other}"), "0 to 3")),
+        other => Err(Error::damaged("column of strings", format!("code {other}"), "0 to 4")),
     }
 }
 
@@ -230,7 +283,7 @@ fn unpack_different(from: &mut Taker<'_>, code: u8, count: usize, bytes_max: usi
         PLAIN => unpack_plain(from, Coder::Zstd, count, bytes_max)?,
         TEXT => unpack_plain(from, Coder::Ppmd, count, bytes_max)?,
         SHAPES => ShapedStrings::unpack(from, count, bytes_max)?,
-        other => return Err(Error::damaged("column of strings", format!("code {other}"), "0 to 3")),
+        other => return Err(Error::damaged("column of strings", format!("code {other}"), "0 to 4")),
     };
     check_count(strings, count)
 }
@@ -296,6 +349,11 @@ impl Dictionary {
         // For long strings a dictionary pays if a quarter of them repeat, for short ones if most do.
         let long = strings.bytes.len() >= 8 * strings.len();
         let entries_max = if long { strings.len() / 4 * 3 } else { strings.len() / 4 };
+        Dictionary::up_to(strings, entries_max.max(1))
+    }
+
+    /// `None`: more than `entries_max` are different.
+    fn up_to(strings: &StringList, entries_max: usize) -> Option<Dictionary> {
         let mut places: HashMap<&[u8], i64, BuildHasherDefault<OfBytes>> = HashMap::default();
         let mut dictionary =
             Dictionary { entries: StringList::new(), indexes: Vec::with_capacity(strings.len()) };
@@ -303,7 +361,7 @@ impl Dictionary {
             let next = places.len() as i64;
             let index = *places.entry(string).or_insert(next);
             if index == next {
-                if places.len() > entries_max.max(1) {
+                if places.len() > entries_max {
                     return None;
                 }
                 dictionary.entries.push(string);
@@ -322,18 +380,18 @@ mod tests {
         let mut strings = StringList::new();
         values.into_iter().for_each(|value| strings.push(value.as_ref()));
         let mut packed = Vec::new();
-        pack(&strings, Level::Default, &mut packed).unwrap();
+        pack(&strings, &EarlierColumns::default(), Level::Default, &mut packed).unwrap();
         let mut taker = Taker::new(&packed);
         let count = strings.len();
         let size = strings.bytes.len();
-        assert_eq!(unpack(&mut taker, count, size).unwrap(), strings);
+        assert_eq!(unpack(&mut taker, &[], count, size).unwrap(), strings);
         assert_eq!(taker.left(), 0);
         for length in (0..packed.len()).step_by(packed.len() / 50 + 1) {
-            assert!(unpack(&mut Taker::new(&packed[..length]), count, size).is_err());
+            assert!(unpack(&mut Taker::new(&packed[..length]), &[], count, size).is_err());
         }
         if size > 0 {
-            assert!(unpack(&mut Taker::new(&packed), count, size - 1).is_err());
-            assert!(unpack(&mut Taker::new(&packed), count - 1, size).is_err());
+            assert!(unpack(&mut Taker::new(&packed), &[], count, size - 1).is_err());
+            assert!(unpack(&mut Taker::new(&packed), &[], count - 1, size).is_err());
         }
         packed.len()
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! offset       size  field
 //! 0               8  magic "binlogzA"
-//! 8               4  version, 11; 1 to 3, 5, 6, 8 and 9 are read: see packed.rs and index.rs
+//! 8               4  version, 13; 1 to 3, 5, 6, 8, 9 and 11 are read: see packed.rs and index.rs
 //! 12                 blocks, one after the other: header (block_header.rs), then the packed block (packed.rs)
 //!                    what the blocks hold (contents.rs), since version 6; the index says where
 //!                    their transactions (directory.rs), since version 11; the index says where

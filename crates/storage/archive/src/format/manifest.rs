@@ -15,12 +15,12 @@ use crate::storage::{ArchiveStorage, COPY, ManifestBytes, ObjectName};
 /// The words for a place without an archive.
 pub(crate) const NO_MANIFEST: &str = "is no archive: it has no manifest.json";
 const FORMAT: &str = "binlogz archive";
-/// The version that is written; its objects may be of version 11, too. We also read 1, which had one object for each log,
+/// The version that is written; its objects may be of version 13, too. We also read 1, which had one object for each log,
 /// 2, which had no copy of the manifest, 3, 4, the first with logs that are kept in part, 5, 6, 7, the first with retired
-/// objects, 8, 9, and 10, the first with parts.
-const VERSION: u32 = 11;
+/// objects, 8, 9, 10, the first with parts, and 11 and 12, whose objects have no steps by key.
+const VERSION: u32 = 13;
 /// The version written if there are parts, and the newest that we can read.
-const VERSION_PARTS: u32 = 12;
+const VERSION_PARTS: u32 = 14;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -466,8 +466,8 @@ mod tests {
         // What this version doesn't know would be lost when it is written.
         let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
         assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
-        let later = later.replace("\"version\": 11", "\"version\": 13");
-        let expected = "manifest is binlogz archive 13, expected binlogz archive 1 to 12";
+        let later = later.replace("\"version\": 13", "\"version\": 15");
+        let expected = "manifest is binlogz archive 15, expected binlogz archive 1 to 14";
         assert_eq!(error(&later), expected);
     }
 }

@@ -81,7 +81,7 @@ fn a_run_writes_few_bytes_and_every_run_reads_all_logs() {
     assert_eq!(parts(&dir).len(), 2, "a part and its copy");
     assert!(head_size(&dir) < 30_000, "{}", head_size(&dir));
     let text = fs::read_to_string(dir.path().join("archive/manifest.json")).unwrap();
-    assert!(text.contains("\"version\": 12") && text.contains("\"manifest-part-"), "{text}");
+    assert!(text.contains("\"version\": 14") && text.contains("\"manifest-part-"), "{text}");
     // One more log after the other: parts are stored now and then, and nothing grows without bound.
     let mut manifest = read(&folder);
     let more = entries(&manifest.files[0], MANY + 600);
@@ -118,7 +118,7 @@ fn a_run_writes_few_bytes_and_every_run_reads_all_logs() {
     manifest.write(&folder).unwrap();
     assert_eq!(read(&folder).files, manifest.files);
     let text = fs::read_to_string(dir.path().join("archive/manifest.json")).unwrap();
-    assert!(text.contains("\"version\": 11") && !text.contains("\"parts\""), "{text}");
+    assert!(text.contains("\"version\": 13") && !text.contains("\"parts\""), "{text}");
 }
 
 #[test]

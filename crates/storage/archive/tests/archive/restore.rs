@@ -496,10 +496,23 @@ fn version_9_is_read_and_tells_what_its_tables_are() {
     assert_eq!(told.collect::<BTreeSet<_>>(), expected);
 }
 
+/// An archive of version 11 has a directory of its transactions, and positions as texts.
+#[test]
+fn version_11_is_read() {
+    fixture(
+        11,
+        &[
+            ("binlog.000001", sample("plain/binlog.000001")),
+            ("binlog.000002", sample("plain/binlog.000002")),
+            ("binlog.000009", sample("compressed/binlog.000009")),
+        ],
+    );
+}
+
 /// Contents are made again from the blocks, as their version has them, and compared.
 #[test]
 fn what_archives_of_every_version_tell_of_their_blocks_is_so() {
-    for version in [6, 8, 9] {
+    for version in [6, 8, 9, 11] {
         let fixture =
             ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
         let manifest = Manifest::read(&fixture).unwrap().unwrap();

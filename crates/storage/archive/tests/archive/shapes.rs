@@ -1,5 +1,5 @@
-//! Logs of ten shapes that a real server wrote come back at every level: among them thousands of tables, statements,
-//! documents changed in parts. Sizes are those that the levels promise.
+//! Logs of twelve shapes that a real server wrote come back at every level: among them thousands of tables, statements,
+//! documents changed in parts, positions. Sizes are those that the levels promise.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use binlogz_archive::create::Creator;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::restore;
 use binlogz_archive::storage::ArchiveFolder;
-use binlogz_testkit::workload::{WorkloadSetting, WorkloadShape, more_shape_binlogs};
+use binlogz_testkit::workload::{WorkloadSetting, WorkloadShape, later_shape_binlogs, more_shape_binlogs};
 use binlogz_testkit::{Tool, require_tool};
 
 const SCALE: f64 = 0.005;
@@ -16,7 +16,8 @@ const SCALE: f64 = 0.005;
 #[test]
 fn every_shape_comes_back_at_every_level() -> binlogz_testkit::Result<()> {
     require_tool!(Tool::Mysql);
-    let binlogs = more_shape_binlogs(SCALE, &WorkloadSetting::plain())?;
+    let mut binlogs = more_shape_binlogs(SCALE, &WorkloadSetting::plain())?;
+    binlogs.extend(later_shape_binlogs(SCALE, &WorkloadSetting::plain())?);
     let logs: Vec<Vec<u8>> = binlogs.iter().map(|binlog| std::fs::read(&binlog.path).unwrap()).collect();
     let [fast, default, max] = [Level::Fast, Level::Default, Level::Max].map(|level| {
         let dir = tempfile::tempdir().unwrap();
@@ -51,6 +52,10 @@ fn every_shape_comes_back_at_every_level() -> binlogz_testkit::Result<()> {
         if matches!(binlog.shape, WorkloadShape::Audit | WorkloadShape::RowsQuery | WorkloadShape::Statements)
         {
             assert!(default < fast / 10 * 9, "{binlog:?}: {fast}, {default}");
+        }
+        // Positions as steps: as texts they take 100 bytes a report, at level max.
+        if binlog.shape == WorkloadShape::Tracks {
+            assert!(default < binlog.bytes / 100 * 15, "{binlog:?}: {default}");
         }
     }
     Ok(())

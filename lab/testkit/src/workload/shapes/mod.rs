@@ -1,8 +1,11 @@
 //! Shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
-//! columns; and [ten more](WorkloadShape::MORE). From fixed seeds, loaded into a real server; one binlog file each.
+//! columns; [ten more](WorkloadShape::MORE), and [two after those](WorkloadShape::LATER). From fixed seeds, loaded into a real server;
+//! one binlog file each.
 
 mod applications;
+mod chat;
 mod events;
+mod tracks;
 mod words;
 
 use std::fs;
@@ -17,6 +20,8 @@ use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 const RECIPE: u32 = 1;
 /// Part of the cache key of the ten more shapes: raised when one of them changes.
 const RECIPE_MORE: u32 = 1;
+/// Part of the cache key of the two later shapes: raised when one of them changes.
+const RECIPE_LATER: u32 = 1;
 
 const SEED: u64 = 20_260_201;
 
@@ -26,7 +31,7 @@ const ROWS: u32 = 40;
 /// Columns of each type in the wide table, of which there are five.
 const COLUMNS: usize = 20;
 
-/// One of the three, or of the ten more.
+/// One of the three, of the ten more, or of the two later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadShape {
     /// Orders as JSON documents of about 500 bytes: loaded, then changed one by one.
@@ -55,6 +60,10 @@ pub enum WorkloadShape {
     Tables,
     /// JSON documents changed in parts (`PARTIAL_JSON`), and geometry.
     PartialJson,
+    /// Positions of vehicles as POINT, beside floats and doubles.
+    Tracks,
+    /// Messages in ten languages and seven scripts; some are edited.
+    Chat,
 }
 
 impl WorkloadShape {
@@ -75,6 +84,9 @@ impl WorkloadShape {
         WorkloadShape::PartialJson,
     ];
 
+    /// Two that came after the archive was tuned to the others.
+    pub const LATER: [WorkloadShape; 2] = [WorkloadShape::Tracks, WorkloadShape::Chat];
+
     /// The shape's name in file names and tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -91,12 +103,15 @@ impl WorkloadShape {
             WorkloadShape::Statements => "statements",
             WorkloadShape::Tables => "tables",
             WorkloadShape::PartialJson => "partial-json",
+            WorkloadShape::Tracks => "tracks",
+            WorkloadShape::Chat => "chat",
         }
     }
 
     /// The seed that its data is drawn from: one for the first three, one for each of the others.
     pub fn seed(self) -> u64 {
-        let number = WorkloadShape::MORE.iter().position(|&shape| shape == self);
+        let mut own = WorkloadShape::MORE.iter().chain(&WorkloadShape::LATER);
+        let number = own.position(|&shape| shape == self);
         SEED + number.map_or(0, |number| 1 + number as u64)
     }
 
@@ -123,6 +138,8 @@ impl WorkloadShape {
                 applications::tables(out, &mut random, tables, scaled(120_000.0, scale))
             }
             WorkloadShape::PartialJson => events::partial_json(out, &mut random, scaled(7_500.0, scale)),
+            WorkloadShape::Tracks => tracks::tracks(out, &mut random, scaled(500_000.0, scale)),
+            WorkloadShape::Chat => chat::chat(out, &mut random, scaled(100_000.0, scale)),
         })?;
         Ok(())
     }
@@ -257,6 +274,11 @@ pub fn shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<ShapeB
 /// The binlogs of the [ten more](WorkloadShape::MORE) shapes at a scale, under one setting.
 pub fn more_shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<ShapeBinlog>> {
     binlogs_of(&WorkloadShape::MORE, &format!("more-shapes-{RECIPE_MORE}"), scale, setting)
+}
+
+/// The binlogs of the [two later](WorkloadShape::LATER) shapes at a scale, under one setting.
+pub fn later_shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<ShapeBinlog>> {
+    binlogs_of(&WorkloadShape::LATER, &format!("later-shapes-{RECIPE_LATER}"), scale, setting)
 }
 
 fn binlogs_of(

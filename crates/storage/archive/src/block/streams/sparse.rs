@@ -50,18 +50,14 @@ struct PartneredColumns<'a> {
     taken: HashMap<usize, Arc<Vec<i64>>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct PartneredColumn<'a> {
     code: Taker<'a>,
-    /// Which of the columns before it is its partner.
+    /// Which of the columns before it is its partner or key.
     partner: Option<usize>,
 }
 
 impl<'a> PartneredColumns<'a> {
-    fn code(&self, number: usize) -> Option<Taker<'a>> {
-        self.columns.get(number).map(|column| column.code)
-    }
-
     fn numbers(&mut self, number: usize, room: &mut UnpackRoom) -> Result<Arc<Vec<i64>>> {
         if let Some(taken) = self.taken.get(&number) {
             return Ok(Arc::clone(taken));
@@ -118,19 +114,22 @@ impl<'a> SparseStreams<'a> {
             let kind = from.byte()?;
             let number = streams.alone.columns.len();
             let code = *from;
-            let mut partner = None;
-            match kind {
+            let partner = match kind {
                 NUMBERS => {
                     let (count, back) = numbers::outline(code)?;
-                    partner = partner_of(&before, back)?;
+                    let partner = partner_of(&before, back)?;
                     numbers::pass(from)?;
                     if count > 0 {
                         before.push(number);
                     }
+                    partner
                 }
-                STRINGS => strings::pass(from, size)?,
+                STRINGS => {
+                    strings::pass(from, size)?;
+                    partner_of(&before, strings::outline(code)?)?
+                }
                 other => return Err(Error::damaged("column", format!("kind {other}"), "0 or 1")),
-            }
+            };
             streams.room.memory = streams.room.memory.checked_sub(STREAM_COST).ok_or_else(|| too_much(0))?;
             streams.alone.columns.push(PartneredColumn { code, partner });
             streams.put((group, slot, kind), ColumnPlace::Alone(number))?;
@@ -212,14 +211,19 @@ impl<'a> SparseStreams<'a> {
     /// The strings of a column; none, if there is no such column.
     pub(crate) fn strings(&mut self, column: StreamColumn) -> Result<StringList> {
         let place = self.places.get(&(column.group, column.slot, STRINGS)).cloned();
-        let code = match &place {
+        let column = match &place {
             None => None,
-            Some(ColumnPlace::Alone(number)) => self.alone.code(*number),
-            Some(ColumnPlace::Pool(number, _)) => self.pools.code(*number),
+            Some(ColumnPlace::Alone(number)) => self.alone.columns.get(*number),
+            Some(ColumnPlace::Pool(number, _)) => self.pools.columns.get(*number),
         };
-        let Some(mut code) = code else { return Ok(StringList::new()) };
+        let Some(&PartneredColumn { mut code, partner }) = column else { return Ok(StringList::new()) };
+        let key = match partner {
+            Some(partner) => Some(self.alone.numbers(partner, &mut self.room)?),
+            None => None,
+        };
+        let before = columns_back(strings::outline(code)?, key.as_ref());
         let UnpackRoom { size, memory } = self.room;
-        let strings = strings::unpack(&mut code, (memory / 8).min(size), memory.min(size))?;
+        let strings = strings::unpack(&mut code, &before, (memory / 8).min(size), memory.min(size))?;
         self.room.use_up(strings.len() * 8 + strings.size())?;
         match place {
             Some(ColumnPlace::Pool(_, range)) if range.end > strings.len() => Err(short_pool()),
@@ -232,12 +236,7 @@ impl<'a> SparseStreams<'a> {
 impl UnpackRoom {
     fn unpack(&mut self, mut code: Taker<'_>, partner: Option<&Arc<Vec<i64>>>) -> Result<Vec<i64>> {
         let (_, back) = numbers::outline(code)?;
-        // Only the partner's place counts.
-        let mut before: Vec<&[i64]> =
-            vec![&[]; usize::try_from(back).unwrap_or(usize::MAX).min(PARTNERS_MAX)];
-        if let (Some(first), Some(partner)) = (before.first_mut(), partner) {
-            *first = partner;
-        }
+        let before = columns_back(back, partner);
         let numbers = numbers::unpack(&mut code, &before, (self.memory / 8).min(self.size))?;
         self.use_up(numbers.len() * 8)?;
         Ok(numbers)
@@ -247,6 +246,15 @@ impl UnpackRoom {
         self.memory = self.memory.checked_sub(bytes).ok_or_else(|| too_much(bytes))?;
         Ok(())
     }
+}
+
+/// Columns of which only the one so many columns back counts.
+fn columns_back(back: u64, column: Option<&Arc<Vec<i64>>>) -> Vec<&[i64]> {
+    let mut columns: Vec<&[i64]> = vec![&[]; usize::try_from(back).unwrap_or(usize::MAX).min(PARTNERS_MAX)];
+    if let (Some(first), Some(column)) = (columns.first_mut(), column) {
+        *first = column;
+    }
+    columns
 }
 
 /// More columns back than any packer's partner is.

@@ -94,7 +94,7 @@ fn put_column(out: &mut Vec<u8>, numbers: &[i64]) -> Result<()> {
     let mut each = Vec::new();
     numbers.iter().for_each(|number| varint::put_signed(&mut each, *number));
     let mut packed = Vec::new();
-    numbers::pack(numbers, &[], &mut packed)?;
+    numbers::pack_alone(numbers, &mut packed)?;
     let (code, bytes) = if each.len() < packed.len() { (EACH, each) } else { (PACKED, packed) };
     out.push(code);
     out.extend(bytes);
