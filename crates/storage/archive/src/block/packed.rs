@@ -35,7 +35,7 @@ use crate::block::former::{BlockFinder, BlockImages, FormerImages, Formers, Unpa
 use crate::block::layout::BlockLayout;
 use crate::block::streams::Streams;
 use crate::block::walk::{Dealer, FieldGatherer, Walk};
-use crate::codec::text::{self, Coder};
+use crate::codec::text::{self, ByteContent, Coder};
 use crate::codec::varint::{self, Taker};
 use crate::codec::{Level, zstd};
 use crate::error::{Error, Result};
@@ -156,7 +156,7 @@ impl DealtFields {
 
 /// Packs a log as text; `maps` is already coded.
 fn as_text(maps: &[u8], log: &[u8], level: Level) -> Result<Vec<u8>> {
-    let (coder, code) = text::pack(log, level)?;
+    let (coder, code) = text::pack(log, ByteContent::Any, level)?;
     let coder = if coder == Coder::Ppmd { 1 } else { 0 };
     Ok([&[TEXT], maps, &[coder], &code].concat())
 }

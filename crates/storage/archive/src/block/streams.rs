@@ -146,7 +146,7 @@ impl Streams {
                 let alone = |kind| !pooled.contains(&(group_index, slot, kind));
                 if !stream.numbers.is_empty() && alone(NUMBERS) {
                     put_head(out, &mut last_group, StreamColumn::new(group_index, slot), NUMBERS);
-                    numbers::pack(&stream.numbers, &before, out)?;
+                    numbers::pack(&stream.numbers, &before, level, out)?;
                     before.push(&stream.numbers);
                 }
                 if !stream.strings.is_empty() && alone(STRINGS) {
@@ -210,11 +210,11 @@ impl Streams {
             members.push(group as i64 - last);
             last = group as i64;
         }
-        numbers::pack_alone(&members, out)?;
+        numbers::pack_alone(&members, level, out)?;
         let streams = pool.groups.iter().filter_map(|&group| self.groups.get(group)?.get(pool.slot));
         if pool.kind == STRINGS {
             let counts: Vec<i64> = streams.clone().map(|stream| stream.strings.len() as i64).collect();
-            numbers::pack_alone(&counts, out)?;
+            numbers::pack_alone(&counts, level, out)?;
             let mut values = StringList::new();
             streams.for_each(|stream| values.append(&stream.strings));
             // Readers count it among the pools that a partner is so many back of.
@@ -222,9 +222,9 @@ impl Streams {
             return strings::pack(&values, &EarlierColumns::default(), level, out);
         }
         let counts: Vec<i64> = streams.clone().map(|stream| stream.numbers.len() as i64).collect();
-        numbers::pack_alone(&counts, out)?;
+        numbers::pack_alone(&counts, level, out)?;
         let values: Vec<i64> = streams.flat_map(|stream| &stream.numbers).copied().collect();
-        numbers::pack(&values, &EarlierColumns::of(before.iter().map(Vec::as_slice)), out)?;
+        numbers::pack(&values, &EarlierColumns::of(before.iter().map(Vec::as_slice)), level, out)?;
         before.push(values);
         Ok(())
     }
@@ -493,9 +493,9 @@ mod tests {
     /// A pool of numbers of these members and counts.
     fn pool(members: &[i64], counts: &[i64], values: &[i64]) -> Result<Streams> {
         let mut packed = vec![0, 1, 16, NUMBERS];
-        numbers::pack_alone(members, &mut packed).unwrap();
-        numbers::pack_alone(counts, &mut packed).unwrap();
-        numbers::pack_alone(values, &mut packed).unwrap();
+        numbers::pack_alone(members, Level::Default, &mut packed).unwrap();
+        numbers::pack_alone(counts, Level::Default, &mut packed).unwrap();
+        numbers::pack_alone(values, Level::Default, &mut packed).unwrap();
         Streams::unpack(&mut Taker::new(&packed), SIZE, true)
     }
 

@@ -7,10 +7,12 @@
 //! - `strings`: byte strings, plain, through a dictionary, or as shapes with numbers in them
 //! - `delta`: a string as its difference from an older one
 //! - `text`: bytes, through zstd or PPMd
+//! - `cost`: what a code costs in bytes and time, by the level
 //! - `hash`: to look up bytes that occurred before
 //! - `varint`: integers and lengths in as few bytes as they need; the cursor that reads packed bytes
 //! - `zstd`, `ppmd`: these as this crate uses them
 
+pub(crate) mod cost;
 pub(crate) mod delta;
 pub(crate) mod hash;
 pub(crate) mod numbers;
@@ -25,7 +27,7 @@ pub(crate) mod zstd;
 pub enum Level {
     /// zstd for text: half again as large there, several times as fast.
     Fast,
-    /// PPMd for text where it is smaller.
+    /// PPMd for text where what it saves is worth its time.
     #[default]
     Default,
     /// Everything is tried on everything.

@@ -30,7 +30,7 @@ use pco::data_types::Number;
 use pco::standalone::{simple_compress, simple_decompress_into};
 
 use crate::codec::varint::{self, Taker};
-use crate::codec::zstd;
+use crate::codec::{Level, zstd};
 use crate::error::{Error, Result};
 pub(crate) use earlier::EarlierColumns;
 use keyed::KeyedSteps;
@@ -67,12 +67,17 @@ struct Partner {
 }
 
 /// Appends the code of a column that has no columns before it.
-pub(crate) fn pack_alone(numbers: &[i64], out: &mut Vec<u8>) -> Result<()> {
-    pack(numbers, &EarlierColumns::default(), out)
+pub(crate) fn pack_alone(numbers: &[i64], level: Level, out: &mut Vec<u8>) -> Result<()> {
+    pack(numbers, &EarlierColumns::default(), level, out)
 }
 
 /// Appends the code of `numbers`. `before` holds the columns coded before, the nearest last.
-pub(crate) fn pack(numbers: &[i64], before: &EarlierColumns<'_>, out: &mut Vec<u8>) -> Result<()> {
+pub(crate) fn pack(
+    numbers: &[i64],
+    before: &EarlierColumns<'_>,
+    level: Level,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     varint::put(out, numbers.len() as u64);
     let Some(&first) = numbers.first() else { return Ok(()) };
     if numbers.iter().all(|&number| number == first) {
@@ -99,7 +104,8 @@ pub(crate) fn pack(numbers: &[i64], before: &EarlierColumns<'_>, out: &mut Vec<u
         return Ok(());
     }
     if zstd_size < pco_size {
-        out.extend_from_slice(&zstd_code(numbers, zstd::Effort::Full)?);
+        let effort = if level == Level::Max { zstd::Effort::Full } else { zstd::Effort::Medium };
+        out.extend_from_slice(&zstd_code(numbers, effort)?);
         return Ok(());
     }
     pack_pco(numbers, partner.and_then(|partner| Some((partner, before.back(partner.back)?))), out)
@@ -428,7 +434,7 @@ mod tests {
 
     fn round(numbers: &[i64], before: &[&[i64]]) -> usize {
         let mut packed = Vec::new();
-        pack(numbers, &EarlierColumns::of(before.iter().copied()), &mut packed).unwrap();
+        pack(numbers, &EarlierColumns::of(before.iter().copied()), Level::Default, &mut packed).unwrap();
         let mut taker = Taker::new(&packed);
         assert_eq!(unpack(&mut taker, before, numbers.len()).unwrap(), numbers);
         assert_eq!(taker.left(), 0);

@@ -25,7 +25,7 @@ use std::ops::Range;
 
 use crate::codec::hash::hash;
 use crate::codec::numbers::{self, EarlierColumns};
-use crate::codec::text::{self, Coder};
+use crate::codec::text::{self, ByteContent, Coder};
 use crate::codec::varint::{self, Taker};
 use crate::codec::{Level, ppmd, zstd};
 use crate::error::{Error, Result};
@@ -40,6 +40,11 @@ const GEOMETRIES: u8 = 4;
 
 /// Strings looked at to choose between plain and shapes.
 const SAMPLE: usize = 256;
+/// From so many strings of one length on they are fixed binaries, ...
+const FIXED_MIN: usize = 8;
+/// ... if more than one byte in so many, of those that are looked at, is no text: of random bytes it is one in ten.
+const FIXED_CONTROLS: usize = 32;
+const FIXED_LOOKED_AT: usize = 4 << 10;
 /// The most bytes of them that PPMd is tried on.
 const SAMPLE_TEXT_MAX: usize = 64 << 10;
 
@@ -93,6 +98,20 @@ impl StringList {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// What the bytes are: binary values of one length, or anything.
+    fn content(&self) -> ByteContent {
+        let size = self.ends.first().copied().unwrap_or_default();
+        let is_fixed = self.len() >= FIXED_MIN
+            && size > 0
+            && self.ends.windows(2).all(|ends| matches!(ends, [one, next] if next - one == size));
+        let looked_at = self.bytes.get(..self.bytes.len().min(FIXED_LOOKED_AT)).unwrap_or_default();
+        let controls = looked_at.iter().filter(|&&byte| byte < b' ' && !byte.is_ascii_whitespace()).count();
+        match is_fixed && controls > looked_at.len() / FIXED_CONTROLS {
+            true => ByteContent::FixedBinary,
+            false => ByteContent::Any,
+        }
     }
 
     /// Appends all strings of another list.
@@ -154,7 +173,7 @@ fn pack_repeated(
         }
         None => pack_different(&dictionary.entries, level, out)?,
     }
-    numbers::pack_alone(&dictionary.indexes, out)
+    numbers::pack_alone(&dictionary.indexes, level, out)
 }
 
 /// Codes as plain or as shapes, whichever makes a sample smaller.
@@ -165,7 +184,7 @@ fn pack_different(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Resu
         if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
     let mut plain_sample = Vec::new();
     let mut shaped_sample = Vec::new();
-    pack_coded(&sample, quick(&sample.bytes, level)?, &mut plain_sample)?;
+    pack_coded(&sample, quick(&sample, level)?, level, &mut plain_sample)?;
     match ShapedStrings::of(&sample) {
         Some(sample) => sample.pack(level, &mut shaped_sample)?,
         None => return pack_plain(strings, level, out),
@@ -178,10 +197,17 @@ fn pack_different(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Resu
 }
 
 /// A quick code of a sample, to estimate the size of its column.
-fn quick(sample: &[u8], level: Level) -> Result<(Coder, Vec<u8>)> {
-    let by_zstd = zstd::pack(sample, zstd::Effort::Sample)?;
-    if level != Level::Fast && sample.len() <= SAMPLE_TEXT_MAX {
-        let by_ppmd = ppmd::pack(sample, ppmd::ORDER)?;
+fn quick(sample: &StringList, level: Level) -> Result<(Coder, Vec<u8>)> {
+    let bytes = &sample.bytes;
+    let by_zstd = zstd::pack(bytes, zstd::Effort::Sample)?;
+    let with_ppmd = match level {
+        Level::Fast => false,
+        Level::Default => sample.content() == ByteContent::Any,
+        Level::Max => true,
+    };
+    if with_ppmd && bytes.len() <= SAMPLE_TEXT_MAX {
+        let by_ppmd =
+            if level == Level::Max { ppmd::pack(bytes, ppmd::ORDER)? } else { ppmd::pack_quick(bytes)? };
         if by_ppmd.len() < by_zstd.len() {
             return Ok((Coder::Ppmd, by_ppmd));
         }
@@ -189,12 +215,17 @@ fn quick(sample: &[u8], level: Level) -> Result<(Coder, Vec<u8>)> {
     Ok((Coder::Zstd, by_zstd))
 }
 
-/// Codes as plain or as text, whichever is smaller.
+/// Codes as plain or as text, whichever costs less.
 fn pack_plain(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Result<()> {
-    pack_coded(strings, text::pack(&strings.bytes, level)?, out)
+    pack_coded(strings, text::pack(&strings.bytes, strings.content(), level)?, level, out)
 }
 
-fn pack_coded(strings: &StringList, (coder, packed): (Coder, Vec<u8>), out: &mut Vec<u8>) -> Result<()> {
+fn pack_coded(
+    strings: &StringList,
+    (coder, packed): (Coder, Vec<u8>),
+    level: Level,
+    out: &mut Vec<u8>,
+) -> Result<()> {
     out.push(if coder == Coder::Ppmd { TEXT } else { PLAIN });
     let mut before = 0;
     let mut lengths = Vec::with_capacity(strings.len());
@@ -202,7 +233,7 @@ fn pack_coded(strings: &StringList, (coder, packed): (Coder, Vec<u8>), out: &mut
         lengths.push((end - before) as i64);
         before = end;
     }
-    numbers::pack_alone(&lengths, out)?;
+    numbers::pack_alone(&lengths, level, out)?;
     varint::put_bytes(out, &packed);
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! Codes bytes without any known structure, through zstd or PPMd: whichever is smaller.
+//! Codes bytes without any known structure, through zstd or PPMd: by what a byte less may cost, see [`crate::codec::cost`].
 //!
-//! PPMd wins on text, zstd on bytes that repeat over long distances and on those that hardly compress. PPMd takes its
-//! time, so samples decide whether it is tried.
+//! PPMd wins on text, zstd on bytes that repeat over long distances and on those that hardly compress. All of few bytes are tried with both;
+//! of more, zstd's fast level on all and samples say what the others would make of them.
 
+use crate::codec::cost::{CodeTime, Price};
 use crate::codec::{Level, ppmd, zstd};
 use crate::error::Result;
 
@@ -13,45 +14,97 @@ pub(crate) enum Coder {
     Ppmd,
 }
 
-/// Up to this many bytes both are tried.
-const SMALL_MAX: usize = 16 << 10;
-/// Bytes looked at, in each of two places, before PPMd is tried on all.
+/// What bytes are, as far as it's known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ByteContent {
+    /// Text, documents, or anything.
+    Any,
+    /// Binary values of one length: hashes, UUIDs, bitmaps, long decimals. PPMd takes its longest on them and saves least.
+    FixedBinary,
+}
+
+/// Up to this many bytes all is tried.
+const WHOLE_MAX: usize = 128 << 10;
+/// Bytes looked at, in each of two places, of more.
 const SAMPLE: usize = 16 << 10;
-/// PPMd must save two hundredths of a sample to be tried, as zstd's long matches don't show there.
-const GAIN: usize = 50;
-/// If it saves at least this part of a sample, it is compared with zstd's fast level only.
-const GAIN_CLEAR: usize = 8;
+/// Bytes of which zstd's fast level saves less than one in this many are noise.
+const NOISE: usize = 64;
 
 /// Codes bytes.
-pub(crate) fn pack(bytes: &[u8], level: Level) -> Result<(Coder, Vec<u8>)> {
-    let by_zstd = |effort| zstd::pack(bytes, effort);
-    match level {
-        Level::Fast => return Ok((Coder::Zstd, by_zstd(zstd::Effort::Full)?)),
-        Level::Max => {
-            let mut by_ppmd = ppmd::pack(bytes, ppmd::ORDER)?;
-            let longer = ppmd::pack(bytes, ppmd::ORDER_LONG)?;
-            if longer.len() < by_ppmd.len() {
-                by_ppmd = longer;
-            }
-            return Ok(smaller(by_zstd(zstd::Effort::Most)?, by_ppmd));
-        }
-        Level::Default if bytes.len() <= SMALL_MAX => {
-            return Ok(smaller(by_zstd(zstd::Effort::Full)?, ppmd::pack(bytes, ppmd::ORDER)?));
-        }
-        Level::Default => {}
+pub(crate) fn pack(bytes: &[u8], content: ByteContent, level: Level) -> Result<(Coder, Vec<u8>)> {
+    let Some(price) = Price::of(level) else { return pack_smallest(bytes) };
+    let with_ppmd = level != Level::Fast && content == ByteContent::Any;
+    if bytes.len() > WHOLE_MAX {
+        return pack_many(bytes, with_ppmd, price);
     }
+    let by_zstd = zstd::pack(bytes, zstd::Effort::Medium)?;
+    if with_ppmd {
+        let by_ppmd = ppmd::pack_quick(bytes)?;
+        let cost = price.cost(CodeTime::PPMD, bytes.len(), by_ppmd.len());
+        if cost < price.cost(CodeTime::ZSTD_MEDIUM, bytes.len(), by_zstd.len()) {
+            return Ok((Coder::Ppmd, by_ppmd));
+        }
+    }
+    Ok((Coder::Zstd, by_zstd))
+}
+
+/// Codes bytes as small as possible.
+fn pack_smallest(bytes: &[u8]) -> Result<(Coder, Vec<u8>)> {
+    let mut by_ppmd = ppmd::pack(bytes, ppmd::ORDER)?;
+    // Of words in no order the shortest is the smallest.
+    for other in [ppmd::pack(bytes, ppmd::ORDER_LONG)?, ppmd::pack_quick(bytes)?] {
+        if other.len() < by_ppmd.len() {
+            by_ppmd = other;
+        }
+    }
+    let by_zstd = zstd::pack(bytes, zstd::Effort::Most)?;
+    Ok(if by_ppmd.len() < by_zstd.len() { (Coder::Ppmd, by_ppmd) } else { (Coder::Zstd, by_zstd) })
+}
+
+/// Codes more bytes than all methods are tried on.
+fn pack_many(bytes: &[u8], with_ppmd: bool, price: Price) -> Result<(Coder, Vec<u8>)> {
+    let count = bytes.len();
+    let quick = zstd::pack(bytes, zstd::Effort::Quick)?;
+    if quick.len() > count - count / NOISE {
+        return Ok((Coder::Zstd, quick));
+    }
+    let quick_cost = price.cost(CodeTime::ZSTD_QUICK, count, quick.len());
     let sample = sample(bytes);
-    let sample_zstd = zstd::pack(&sample, zstd::Effort::Full)?.len();
-    let sample_ppmd = ppmd::pack(&sample, ppmd::ORDER)?.len();
-    if sample_ppmd + sample_zstd / GAIN > sample_zstd {
-        return Ok((Coder::Zstd, by_zstd(zstd::Effort::Full)?));
+    let expected =
+        ExpectedSizes { whole: quick.len(), sample: zstd::pack(&sample, zstd::Effort::Quick)?.len() };
+    let medium = expected.of(zstd::pack(&sample, zstd::Effort::Medium)?.len());
+    let medium_cost = price.cost(CodeTime::ZSTD_MEDIUM, count, medium);
+    if with_ppmd {
+        let by_ppmd = expected.of(ppmd::pack_quick(&sample)?.len());
+        let least = medium_cost.min(quick_cost);
+        if price.cost(CodeTime::PPMD, count, by_ppmd) < least {
+            let packed = ppmd::pack_quick(bytes)?;
+            // Long repetitions don't show in a sample.
+            if price.cost(CodeTime::PPMD, count, packed.len()) < least {
+                return Ok((Coder::Ppmd, packed));
+            }
+        }
     }
-    let packed = ppmd::pack(bytes, ppmd::ORDER)?;
-    let clear = sample_ppmd + sample_zstd / GAIN_CLEAR < sample_zstd;
-    if clear && by_zstd(zstd::Effort::Sample)?.len() > packed.len() + packed.len() / GAIN_CLEAR {
-        return Ok((Coder::Ppmd, packed));
+    if medium_cost < quick_cost {
+        let packed = zstd::pack(bytes, zstd::Effort::Medium)?;
+        if packed.len() < quick.len() {
+            return Ok((Coder::Zstd, packed));
+        }
     }
-    Ok(smaller(by_zstd(zstd::Effort::Full)?, packed))
+    Ok((Coder::Zstd, quick))
+}
+
+/// What zstd's fast level makes of all bytes and of a sample: others make as much more or less of all as of the sample.
+struct ExpectedSizes {
+    whole: usize,
+    sample: usize,
+}
+
+impl ExpectedSizes {
+    /// The size of all bytes' code, if the sample's takes so much.
+    fn of(&self, sample: usize) -> usize {
+        self.whole * sample / self.sample.max(1)
+    }
 }
 
 /// Unpacks bytes whose unpacked size is known.
@@ -60,10 +113,6 @@ pub(crate) fn unpack(coder: Coder, packed: &[u8], size: usize) -> Result<Vec<u8>
         Coder::Zstd => zstd::unpack(packed, size),
         Coder::Ppmd => ppmd::unpack(packed, size),
     }
-}
-
-fn smaller(by_zstd: Vec<u8>, by_ppmd: Vec<u8>) -> (Coder, Vec<u8>) {
-    if by_ppmd.len() < by_zstd.len() { (Coder::Ppmd, by_ppmd) } else { (Coder::Zstd, by_zstd) }
 }
 
 /// Two parts of the bytes.
@@ -79,7 +128,7 @@ mod tests {
 
     fn round(bytes: &[u8]) -> (Coder, usize) {
         let [fast, default, max] = [Level::Fast, Level::Default, Level::Max].map(|level| {
-            let (coder, packed) = pack(bytes, level).unwrap();
+            let (coder, packed) = pack(bytes, ByteContent::Any, level).unwrap();
             assert!(unpack(coder, &packed, bytes.len()).unwrap() == bytes);
             (coder, packed.len())
         });
@@ -90,21 +139,63 @@ mod tests {
         default
     }
 
+    /// Numbers as random as a small generator makes them.
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state >> 40
+    }
+
+    fn text(state: &mut u64, count: usize) -> String {
+        let words: Vec<String> = (0..300).map(|_| format!("{:x} ", random(state) % 4096)).collect();
+        (0..count).map(|_| words[random(state) as usize % words.len()].as_str()).collect()
+    }
+
     #[test]
     fn each_is_used_for_what_it_is_better_at() {
         let mut state = 1u64;
-        let mut random = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 40
-        };
-        let words: Vec<String> = (0..300).map(|_| format!("{:x} ", random() % 4096)).collect();
-        let text: String = (0..40_000).map(|_| words[random() as usize % words.len()].as_str()).collect();
-        assert_eq!(round(text.as_bytes()).0, Coder::Ppmd);
-        let noise: Vec<u8> = (0..100_000).map(|_| random() as u8).collect();
+        // More than are tried as a whole, and fewer.
+        for count in [60_000, 10_000] {
+            let text = text(&mut state, count);
+            assert_eq!(round(text.as_bytes()).0, Coder::Ppmd);
+            let (coder, _) = pack(text.as_bytes(), ByteContent::FixedBinary, Level::Default).unwrap();
+            assert_eq!(coder, Coder::Zstd);
+            let (coder, _) = pack(text.as_bytes(), ByteContent::FixedBinary, Level::Max).unwrap();
+            assert_eq!(coder, Coder::Ppmd);
+        }
+        let noise: Vec<u8> = (0..100_000).map(|_| random(&mut state) as u8).collect();
         let (coder, size) = round(&noise.repeat(3));
         assert_eq!(coder, Coder::Zstd);
         assert!(size < 101_000, "{size}");
+        assert_eq!(round(&noise).0, Coder::Zstd);
         round(b"");
         round(b"x");
+    }
+
+    #[test]
+    fn what_ppmd_saves_little_of_is_left_to_zstd() {
+        // Positions of six decimals, of vehicles in any order: PPMd saves a tenth, and takes twenty times as long.
+        let mut state = 5u64;
+        let mut places = [(13_400_000u64, 52_500_000u64); 40];
+        let mut doubles = Vec::new();
+        for _ in 0..20_000 {
+            let place = &mut places[random(&mut state) as usize % 40];
+            place.0 += random(&mut state) % 1000;
+            place.1 += random(&mut state) % 1000;
+            doubles.extend_from_slice(&(place.0 as f64 / 1e6).to_le_bytes());
+            doubles.extend_from_slice(&(place.1 as f64 / 1e6).to_le_bytes());
+        }
+        let by_zstd = zstd::pack(&doubles, zstd::Effort::Medium).unwrap().len();
+        let by_ppmd = ppmd::pack_quick(&doubles).unwrap().len();
+        assert!(by_ppmd < by_zstd, "{by_ppmd} {by_zstd}");
+        assert_eq!(pack(&doubles, ByteContent::Any, Level::Default).unwrap().0, Coder::Zstd);
+    }
+
+    #[test]
+    fn long_repetitions_that_no_sample_shows_are_left_to_zstd() {
+        let mut state = 9u64;
+        let text = text(&mut state, 60_000).repeat(12);
+        let (coder, packed) = pack(text.as_bytes(), ByteContent::Any, Level::Default).unwrap();
+        assert_eq!(coder, Coder::Zstd);
+        assert!(packed.len() < text.len() / 12 / 2, "{}", packed.len());
     }
 }

@@ -15,6 +15,7 @@ const LEVEL_MOST: i32 = 22;
 const WINDOW_LOG: u32 = 25;
 
 const LEVEL_QUICK: i32 = 3;
+const LEVEL_MEDIUM: i32 = 9;
 
 /// How much effort compression takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(crate) enum Effort {
     Sample,
     /// The result is kept, and there is much of it.
     Quick,
+    /// The result is kept, and time counts.
+    Medium,
     /// The result is kept.
     Full,
     /// The result is kept, and may take its time.
@@ -33,8 +36,9 @@ pub(crate) enum Effort {
 pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
     let level = match effort {
         Effort::Sample | Effort::Quick => LEVEL_QUICK,
+        Effort::Medium if bytes.len() > SMALL_MAX => LEVEL_MEDIUM,
         Effort::Full if bytes.len() <= SMALL_MAX => LEVEL_SMALL,
-        Effort::Full => LEVEL_LARGE,
+        Effort::Medium | Effort::Full => LEVEL_LARGE,
         Effort::Most => LEVEL_MOST,
     };
     let mut context = CCtx::create();

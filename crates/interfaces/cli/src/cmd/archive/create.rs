@@ -85,7 +85,7 @@ input or I/O trouble.";
 pub(super) enum LevelArg {
     /// Texts by zstd: several times as fast on logs of long texts, and a third to a half larger there
     Fast,
-    /// Texts by PPMd where that is smaller
+    /// Texts by PPMd where it pays
     #[default]
     Default,
     /// Everything is tried on everything: a megabyte a second

@@ -175,6 +175,7 @@ fn decimals_of(form: u8) -> Result<Option<Decimals>> {
 mod tests {
     use super::super::{pack, unpack};
     use super::*;
+    use crate::codec::Level;
 
     /// Numbers as random as a small generator makes them.
     fn random(state: &mut u64, below: u64) -> u64 {
@@ -200,7 +201,7 @@ mod tests {
     /// The size of the column's code, which gives it back.
     fn round(devices: &[i64], values: &[i64]) -> usize {
         let mut packed = Vec::new();
-        pack(values, &EarlierColumns::of([devices]), &mut packed).unwrap();
+        pack(values, &EarlierColumns::of([devices]), Level::Default, &mut packed).unwrap();
         let back = unpack(&mut Taker::new(&packed), &[devices], values.len()).unwrap();
         assert!(back == values);
         for at in 0..packed.len() {
@@ -239,9 +240,9 @@ mod tests {
         let own: Vec<i64> = (0..values.len() as i64).map(|row| row * row).collect();
         for keys in [&same, &own, &devices[1..].to_vec()] {
             let mut packed = Vec::new();
-            pack(&values, &EarlierColumns::of([keys.as_slice()]), &mut packed).unwrap();
+            pack(&values, &EarlierColumns::of([keys.as_slice()]), Level::Default, &mut packed).unwrap();
             let mut alone = Vec::new();
-            pack(&values, &EarlierColumns::default(), &mut alone).unwrap();
+            pack(&values, &EarlierColumns::default(), Level::Default, &mut alone).unwrap();
             assert!(packed == alone);
         }
     }

@@ -155,9 +155,9 @@ impl Geometries {
         varint::put(out, key.unwrap_or_default() as u64);
         varint::put(out, self.kinds.entries.len() as u64);
         pack_different(&self.kinds.entries, level, out)?;
-        numbers::pack_alone(&self.kinds.indexes, out)?;
-        numbers::pack(&self.x, &keys, out)?;
-        numbers::pack(&self.y, &keys, out)
+        numbers::pack_alone(&self.kinds.indexes, level, out)?;
+        numbers::pack(&self.x, &keys, level, out)?;
+        numbers::pack(&self.y, &keys, level, out)
     }
 
     /// Passes over a column of them.

@@ -95,8 +95,8 @@ impl ShapedStrings {
         out.push(SHAPES);
         varint::put(out, self.shapes.len() as u64);
         pack_plain(&self.shapes, level, out)?;
-        numbers::pack_alone(&self.which, out)?;
-        self.runs.iter().flatten().try_for_each(|run| numbers::pack_alone(run, out))
+        numbers::pack_alone(&self.which, level, out)?;
+        self.runs.iter().flatten().try_for_each(|run| numbers::pack_alone(run, level, out))
     }
 
     /// Passes over them: only the shapes tell how many runs there are.

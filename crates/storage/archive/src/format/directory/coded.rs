@@ -3,8 +3,8 @@
 use binlogz_binlog::gtid::{Tag, Tsid};
 
 use super::{COMPRESSIBLE, DirectoryGroup, DirectoryGroups, EACH, OPEN, PACKED, REASONS_BEGIN};
-use crate::codec::numbers;
 use crate::codec::varint;
+use crate::codec::{Level, numbers};
 use crate::error::Result;
 use crate::log::directory::{
     BlockDirectory, DirectoryColumns, DirectoryTable, GtidSource, PartEnding, REASONS, ShapeRows,
@@ -94,7 +94,7 @@ fn put_column(out: &mut Vec<u8>, numbers: &[i64]) -> Result<()> {
     let mut each = Vec::new();
     numbers.iter().for_each(|number| varint::put_signed(&mut each, *number));
     let mut packed = Vec::new();
-    numbers::pack_alone(numbers, &mut packed)?;
+    numbers::pack_alone(numbers, Level::Default, &mut packed)?;
     let (code, bytes) = if each.len() < packed.len() { (EACH, each) } else { (PACKED, packed) };
     out.push(code);
     out.extend(bytes);
