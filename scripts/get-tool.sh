@@ -9,7 +9,7 @@
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; so are lake (DuckDB and its program,
-# pyarrow and pandas, which read Parquet; 420 MB), spark (pyarrow and pandas too; 850 MB; it needs java), flight-sql (ADBC's client of Flight SQL and pyarrow), kubernetes-schemas (30 MB; it needs npm), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
+# pyarrow and pandas, which read Parquet; 420 MB), spark (pyarrow and pandas too; 850 MB; it needs java), flight-sql (ADBC's client of Flight SQL, pyarrow, and pyiceberg with a catalog in SQLite), kubernetes-schemas (30 MB; it needs npm), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
 # `make dist`; versitygw,
 # an S3 server over a folder, is built by Go from its sources (two minutes of a core), mdbook, which builds the book of
 # docs/, by cargo. std-data is no program: the
@@ -62,7 +62,7 @@ case $tool in
     cdc) packages='mysql-replication==1.0.17' ;;
     lake) packages='duckdb==2.0.0 duckdb-cli==1.5.6 pyarrow==26.0.1 pandas==3.1.1' ;;
     spark) packages='pyspark==4.3.0 pyarrow==26.0.1 pandas==2.3.3' ;;
-    flight-sql) packages='adbc-driver-flightsql==1.13.0 adbc-driver-manager==1.13.0 pyarrow==26.0.1' ;;
+    flight-sql) packages='adbc-driver-flightsql==1.13.0 adbc-driver-manager==1.13.0 pyarrow==26.0.1 pyiceberg[sql-sqlite,pyiceberg-core]==0.12.0' ;;
     zigbuild) packages='cargo-zigbuild==0.24.0 ziglang==0.17.1' ;;
     maturin) packages='maturin==1.16.0' ;;
     kubernetes-schemas) packages='kubernetes-validate==1.37.0' ;;
@@ -103,7 +103,7 @@ fi
 cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLOGZ_CACHE}/.cache}/binlogz}
 # Raised whenever the wrappers below change, so that old prefixes are made anew.
 recipe=1
-[[ $tool != chromium && $tool != spark ]] || recipe=2
+[[ $tool != chromium && $tool != spark && $tool != flight-sql ]] || recipe=2
 if [[ $tool = zstd-* ]]; then
     recipe=$(cat "$packages"/Cargo.* "$packages/../main.rs" "$packages/../../crates/transform/payload/src/codec/library/protocol.rs" | cksum)
     recipe=${recipe%% *}

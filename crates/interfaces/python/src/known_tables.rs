@@ -66,4 +66,23 @@ impl TablesByPlace {
         }
         self.completed.complete(&self.known, &map, self.so_far.place(offset), &self.so_far)
     }
+
+    /// The columns that tell the rows of a completed table apart: those of the primary key, as the map tells it; otherwise those of the
+    /// primary key or the first unique one, as the statements so far tell it, if none of them can be NULL.
+    pub(crate) fn key(&self, map: &Arc<TableSchema>, offset: u64) -> Vec<usize> {
+        let columns = map.columns();
+        let logged = columns.iter().enumerate().filter(|(_, column)| column.primary_key.is_some());
+        let logged: Vec<_> = logged.map(|(index, _)| index).collect();
+        if !logged.is_empty() || self.so_far.statements() == 0 {
+            return logged;
+        }
+        let told = self.known.complete(map, self.so_far.place(offset), &self.so_far).key;
+        let is_certain = told.iter().all(|&index| columns.get(index).is_some_and(|column| !column.nullable));
+        if is_certain { told } else { Vec::new() }
+    }
+
+    /// How many statements so far changed tables: as long as it is the same, so are all tables.
+    pub(crate) fn statements(&self) -> usize {
+        self.so_far.statements()
+    }
 }

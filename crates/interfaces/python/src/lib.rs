@@ -10,6 +10,7 @@
 //! stream  batches as lists of Python tuples
 //! definitions  the columns of a table over all logs                             no interpreter
 //! parts   parts of logs that several processes read             no interpreter
+//! survey   what logs have that was not taken yet                     no interpreter
 //! selection    transactions and blocks that a reader of parts wants
 //! columns, change_frame   columns of row changes that are being built
 //! arrow   row changes as Arrow's C stream
@@ -41,6 +42,7 @@ mod rows;
 mod selection;
 mod spark_types;
 mod stream;
+mod survey;
 mod table;
 mod text;
 mod told_names;
@@ -66,6 +68,8 @@ mod native {
     use super::selection::gtid_set;
     #[pymodule_export]
     use super::stream::{Stream, open_logs, open_server};
+    #[pymodule_export]
+    use super::survey::survey;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

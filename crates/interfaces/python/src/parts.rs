@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use binlogz_archive::input::{self, ArchivedLog};
 use binlogz_archive::part::BlockRun;
 use binlogz_archive::storage;
-use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::Input;
 use pyo3::prelude::*;
 
 use crate::broken;
 use crate::interrupt::interruptible;
-use crate::selection::BlockSelection;
+use crate::selection::{BlockSelection, plain};
 
 /// A smaller part of a log costs more to hand out than to read.
 const PART_SIZE_MIN: u64 = 32 << 10;
@@ -109,12 +108,11 @@ pub(crate) fn divide(py: Python<'_>, paths: Vec<PathBuf>, part_size: u64) -> PyR
 
 fn told_gtids(archived: &ArchivedLog) -> io::Result<Option<ToldGtids>> {
     let facts = archived.facts(String::new())?;
-    let text = |set: GtidSet| set.to_string().replace('\n', "");
-    Ok(facts.gtids.zip(facts.previous).map(|(own, before)| (text(own), text(before))))
+    Ok(facts.gtids.zip(facts.previous).map(|(own, before)| (plain(&own), plain(&before))))
 }
 
 /// The whole path of a log, as text: Python's own paths make one slash of two, also those of a bucket's place.
-fn whole_path(path: &Path) -> io::Result<String> {
+pub(crate) fn whole_path(path: &Path) -> io::Result<String> {
     let whole = match storage::in_object_storage(path) {
         Some(_) => path.to_owned(),
         None => std::path::absolute(path)?,

@@ -39,7 +39,7 @@ pub(crate) struct AskedConditions {
 /// Transactions by their GTIDs.
 #[derive(Debug)]
 pub(crate) struct GtidSelection {
-    left_out: GtidSet,
+    pub(crate) left_out: GtidSet,
     /// No others; one without GTID can't be told. `None`: all.
     pub(crate) only: Option<GtidSet>,
 }
@@ -102,10 +102,16 @@ pub(crate) fn gtid_set(sets: Vec<String>, without: Vec<String>) -> PyResult<Stri
     for set in &without {
         all.subtract(&parsed(set)?);
     }
-    Ok(all.to_string().replace('\n', ""))
+    Ok(plain(&all))
 }
 
-fn parsed(text: &str) -> PyResult<GtidSet> {
+/// A set as text without line breaks.
+pub(crate) fn plain(set: &GtidSet) -> String {
+    set.to_string().replace('\n', "")
+}
+
+/// A GTID set of its text.
+pub(crate) fn parsed(text: &str) -> PyResult<GtidSet> {
     text.parse().map_err(bad)
 }
 

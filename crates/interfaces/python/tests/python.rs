@@ -102,6 +102,17 @@ fn rows_of_logs_without_names_have_those_of_their_place() {
     }
 }
 
+#[test]
+fn tables_of_iceberg_have_each_row_once() {
+    let (Some(mysql), Some(python)) = (require(Tool::Mysql), require(Tool::FlightSql)) else { return };
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    package(folder.path());
+    let ran = run("iceberg.py", python, &server).env("PYTHONPATH", folder.path()).output().unwrap();
+    let (out, errors) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{out}{errors}");
+}
+
 /// Bytes of an archive's blocks here: small, so that a log has several.
 const BLOCK_SIZE: usize = 20_000;
 
