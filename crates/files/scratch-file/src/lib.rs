@@ -1,13 +1,15 @@
 //! Temporary files: without a name, and encrypted with a key that only this process has. After a run that packed,
 //! restored or ran out of memory, nobody can read from the disk what these files held.
 //!
+//! One that other processes of the program are to read has a name; they are told its key ([`ScratchKey`]).
+//!
 //! A place that is written twice is encrypted with the same bytes of the key stream both times. A reader of both contents
 //! of the disk then sees how the two differ, so write twice only what is no secret, such as lengths and positions.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use aes::Aes256;
@@ -16,6 +18,52 @@ use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 
 /// Bytes that are encrypted at once.
 const PIECE: usize = 64 << 10;
+/// Bytes of a cipher's key.
+const KEY_SIZE: usize = 32;
+/// Bytes of the place at which its key stream begins.
+const IV_SIZE: usize = 16;
+
+/// The key of a temporary file that has a name.
+#[derive(Clone)]
+pub struct ScratchKey {
+    key: [u8; KEY_SIZE],
+    iv: [u8; IV_SIZE],
+}
+
+impl fmt::Debug for ScratchKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ScratchKey")
+    }
+}
+
+impl ScratchKey {
+    fn new() -> io::Result<Self> {
+        let mut key = [0; KEY_SIZE];
+        let mut iv = [0; IV_SIZE];
+        getrandom::fill(&mut key).map_err(io::Error::other)?;
+        // The counter is the iv's second half, and begins at 0.
+        getrandom::fill(iv.split_at_mut(IV_SIZE / 2).0).map_err(io::Error::other)?;
+        Ok(ScratchKey { key, iv })
+    }
+
+    /// The key as hexadecimal digits, for [`ScratchKey::from_hex`].
+    pub fn to_hex(&self) -> String {
+        self.key.iter().chain(&self.iv).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The key of these digits; `None`: they are none.
+    pub fn from_hex(digits: &str) -> Option<Self> {
+        if digits.len() != 2 * (KEY_SIZE + IV_SIZE) {
+            return None;
+        }
+        let pairs = digits.as_bytes().chunks_exact(2);
+        let bytes: Option<Vec<u8>> =
+            pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
+        let bytes = bytes?;
+        let (key, iv) = bytes.split_first_chunk()?;
+        Some(ScratchKey { key: *key, iv: iv.try_into().ok()? })
+    }
+}
 
 /// A temporary file. It is read and written from its start, or at any offset.
 pub struct Scratch {
@@ -39,7 +87,7 @@ impl Scratch {
     ///
     /// The system gives no file.
     pub fn new() -> io::Result<Scratch> {
-        Scratch::over(tempfile::tempfile()?)
+        Ok(Scratch::over(tempfile::tempfile()?, &ScratchKey::new()?))
     }
 
     /// An empty temporary file in `folder` instead of the system's folder for temporary files.
@@ -48,16 +96,31 @@ impl Scratch {
     ///
     /// As [`Scratch::new`].
     pub fn new_in(folder: &Path) -> io::Result<Scratch> {
-        Scratch::over(tempfile::tempfile_in(folder)?)
+        Ok(Scratch::over(tempfile::tempfile_in(folder)?, &ScratchKey::new()?))
     }
 
-    fn over(file: File) -> io::Result<Scratch> {
-        let mut key = [0; 32];
-        let mut iv = [0; 16];
-        getrandom::fill(&mut key).map_err(io::Error::other)?;
-        // The counter is the iv's second half, and begins at 0.
-        getrandom::fill(iv.split_at_mut(8).0).map_err(io::Error::other)?;
-        Ok(Scratch { file, cipher: Box::new(Ctr64BE::new(&key.into(), &iv.into())), at: 0 })
+    /// A new file of this name, for the owner alone, and the key by which others open it. Whoever made it removes it.
+    ///
+    /// # Errors
+    ///
+    /// There is one of this name, or it can't be made.
+    pub fn with_name(path: &Path) -> io::Result<(Scratch, ScratchKey)> {
+        let key = ScratchKey::new()?;
+        let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+        Ok((Scratch::over(file, &key), key))
+    }
+
+    /// A file that another process made by [`Scratch::with_name`], to be read.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be opened.
+    pub fn open(path: &Path, key: &ScratchKey) -> io::Result<Scratch> {
+        Ok(Scratch::over(File::open(path)?, key))
+    }
+
+    fn over(file: File, ScratchKey { key, iv }: &ScratchKey) -> Scratch {
+        Scratch { file, cipher: Box::new(Ctr64BE::new(&(*key).into(), &(*iv).into())), at: 0 }
     }
 
     /// Reads bytes written at an offset.
@@ -142,6 +205,29 @@ mod tests {
     #![allow(clippy::unwrap_used)] // a test may panic
 
     use super::*;
+
+    fn read(path: &Path, digits: &str) -> Vec<u8> {
+        let key = ScratchKey::from_hex(digits).unwrap();
+        let mut text = Vec::new();
+        Scratch::open(path, &key).unwrap().read_to_end(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn one_with_a_name_is_read_with_its_key_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scratch");
+        let (mut scratch, key) = Scratch::with_name(&path).unwrap();
+        scratch.write_all(b"a row that nobody else should read").unwrap();
+        assert!(!std::fs::read(&path).unwrap().windows(5).any(|bytes| bytes == b"a row"));
+        assert!(Scratch::with_name(&path).is_err());
+        let digits = key.to_hex();
+        assert_eq!(read(&path, &digits), b"a row that nobody else should read");
+        assert_ne!(read(&path, &digits.replace('0', "1")), b"a row that nobody else should read");
+        for digits in ["", "0", &digits[1..], &format!("{digits}0"), &digits.replace('0', "g")] {
+            assert!(ScratchKey::from_hex(digits).is_none(), "{digits}");
+        }
+    }
 
     #[test]
     fn what_is_written_comes_back_and_is_not_on_the_disk() {

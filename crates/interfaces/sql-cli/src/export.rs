@@ -14,7 +14,7 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::progress::SqlProgress;
 use crate::schema::SchemaPlace;
 use crate::told::tell;
-use crate::{follow, inputs};
+use crate::{follow, inputs, masked};
 
 const COMMAND: &str = "export";
 // The help says what the files have.
@@ -48,9 +48,14 @@ pub(crate) fn run(args: ExportArgs) -> Result<(), Error> {
         let logs =
             inputs::logs_with(&args.inputs, args.arguments, schema.as_ref(), export.tables.as_deref())?;
         let logs = logs.metered(progress.meter());
+        let logs = match args.exits.as_deref() {
+            Some(policy) => masked::logs(logs, policy)?,
+            None => logs,
+        };
         let exported = export.run(&logs)?;
         progress.make_way();
         tell(&exported, export.is_dry, args.bytes)?;
+        masked::report(&logs);
     }
     match args.follow.is_asked() {
         true => follow::run(&args.follow, &export, args.bytes, &args.inputs.schema.server, schema.as_ref()),

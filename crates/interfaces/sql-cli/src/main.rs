@@ -7,6 +7,7 @@ mod base;
 mod export;
 mod follow;
 mod inputs;
+mod masked;
 mod parameters;
 mod progress;
 mod prompt;

@@ -59,6 +59,9 @@ pub struct ExportArgs {
     /// Show sizes in bytes, not in KiB, MiB and so on
     #[arg(long)]
     pub bytes: bool,
+    /// Leave out and mask the tables and columns that this policy names
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "follow")]
+    pub exits: Option<PathBuf>,
     /// How the logs are read.
     #[command(flatten)]
     pub inputs: SqlInputArgs,

@@ -10,6 +10,8 @@ mod exits_search;
 mod jsonl;
 mod matrix;
 mod options;
+#[path = "../common/planted.rs"]
+mod planted;
 mod positions;
 mod real;
 mod remote;

@@ -1,6 +1,7 @@
 //! Exports: equal rows, each once over many runs, also if runs are killed.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use binlogz_testkit::builder::{LogBuilder, Release};
@@ -107,6 +108,42 @@ fn an_export_has_the_rows_that_sql_has_each_once() {
     let views = fs::read_to_string(to.join("views.sql")).unwrap();
     assert_eq!(views.matches("CREATE OR REPLACE VIEW").count(), 28, "{views}");
     assert!(views.contains("VIEW \"mix\".\"čaj 茶\" AS"), "{views}");
+}
+
+/// By a policy, no file has a value that may not leave, whether it comes from logs or from an archive's columns; the policy stays.
+#[test]
+fn an_export_has_what_may_leave() {
+    const TITLE: &str = "Senior Engineer";
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("exits.toml");
+    let rules = "key_file = \"key\"\n[[table]]\nname = \"employees.titles\"\ncolumns.title = \"hash\"";
+    fs::write(&policy, rules).unwrap();
+    let key = folder.path().join("key");
+    fs::write(&key, "a key of the tests, which is no secret").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let open = folder.path().join("open");
+    export(&open, &[], &SHAPES.plain).ok();
+    let open = rows(&files(&open.join("employees/titles")));
+    assert!(open.iter().any(|row| row.contains(TITLE)));
+    let archive = std::slice::from_ref(&SHAPES.archive);
+    let exits = ["--exits", policy.to_str().unwrap()];
+    for (name, inputs) in [("logs", &SHAPES.plain[..]), ("archive", archive)] {
+        let to = folder.path().join(name);
+        let ran = export(&to, &exits, inputs);
+        assert!(matches!(ran.code, Some(0 | 1)) && ran.error.contains(" rows masked"), "{}", ran.error);
+        assert!(!ran.error.contains(" 0 rows masked"), "{}", ran.error);
+        for path in files(&to) {
+            let leaks = rows(std::slice::from_ref(&path)).iter().any(|row| row.contains(TITLE));
+            let bytes = fs::read(&path).unwrap();
+            let is_there = bytes.windows(TITLE.len()).any(|window| window == TITLE.as_bytes());
+            assert!(!leaks && !is_there, "{}", path.display());
+        }
+        assert_eq!(rows(&files(&to.join("employees/titles"))).len(), open.len());
+        let other = export(&to, &[], inputs).failure();
+        assert!(other.ends_with("was exported with --exits of a policy and a key, which stay; expected the same, or another folder"), "{other}");
+    }
+    let other = export(&folder.path().join("open"), &exits, &SHAPES.plain).failure();
+    assert!(other.ends_with("was exported without --exits; expected the same, or another folder"), "{other}");
 }
 
 /// The rows are the same at any level. No file has its schema in Arrow's form.

@@ -10,6 +10,7 @@ mod depth;
 mod directory;
 mod docs;
 mod endings;
+mod exits;
 mod export;
 mod export_hostile;
 mod export_to;
@@ -22,6 +23,8 @@ mod joins;
 #[cfg(feature = "serve")]
 mod mysql;
 mod mysql_meaning;
+#[path = "../../../cli/tests/common/planted.rs"]
+mod planted;
 mod processor;
 mod prompt;
 mod pushdown;

@@ -69,6 +69,9 @@ pub(super) struct ExportManifest {
     pub(super) partition: Partition,
     /// The chosen tables; none: all.
     pub(super) tables: Vec<[String; 2]>,
+    /// Names the policy by which all runs were masked; `None`: they weren't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) exits: Option<String>,
     /// The transactions of all runs.
     pub(super) gtids: String,
     /// Transactions without GTID: by log, where the last one begins that was exported.

@@ -105,6 +105,7 @@ impl TableExport {
         if self.is_dry {
             let before = ExportTarget::last(&self.to)?.unwrap_or_default();
             self.choice(&before)?;
+            self.check_exits(&before, logs)?;
             let mut fresh = FreshTransactions::after(&before)?;
             fresh.find(logs, &fresh.tables(), self.jobs, &mut |_| Ok(()))?;
             return Ok(fresh.counts);
@@ -123,6 +124,34 @@ impl TableExport {
         let (partition, tables) = self.choice(&before)?;
         let news = target.news()?;
         Ok(Exporter { export: self, target, news, before, partition, tables })
+    }
+
+    /// Looks whether the logs leave by the policy of the runs before.
+    fn check_exits(&self, before: &ExportManifest, logs: &Logs) -> Result<()> {
+        let there = match &before.exits {
+            _ if before.run == 0 => return self.check_policy(logs),
+            _ if before.exits.as_deref() == logs.policy_digest() => return Ok(()),
+            None => "without --exits",
+            Some(_) => "with --exits of a policy and a key, which stay",
+        };
+        Err(Error::Target(format!(
+            "{}: was exported {there}; expected the same, or another folder",
+            self.to.display()
+        )))
+    }
+
+    /// Refuses a first run by a policy with rules that met nothing, as a name with a typing error meets nothing. Later runs may have
+    /// nothing new of a table.
+    fn check_policy(&self, logs: &Logs) -> Result<()> {
+        let unmet = logs.exit_counts().map(|counts| counts.unmet_masks.as_slice()).unwrap_or_default();
+        match unmet.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Log(format!(
+                "the logs have no rows of {}, which the policy is to hide; expected its right name, or optional = true; nothing was \
+                 exported",
+                unmet.join(", ")
+            ))),
+        }
     }
 
     /// How the data sets are divided, and which tables there are: as before, which can't be changed.
@@ -201,6 +230,7 @@ impl Exporter<'_> {
             let what = "is encrypted, and Parquet files are not; --plaintext exports it all the same";
             return Err(Error::Log(format!("{log}: {what}")));
         }
+        self.export.check_exits(&self.before, logs)?;
         let jobs = self.export.jobs;
         let run = self.before.run.checked_add(1);
         let run =
@@ -243,6 +273,7 @@ impl Exporter<'_> {
         exported.tables = rows.iter().filter(|rows| **rows > 0).count();
         exported.files = files.len();
         exported.bytes = files.iter().map(|file| file.bytes).sum();
+        let exits = logs.policy_digest().map(str::to_owned);
         let (gtids, logs) = fresh.exported();
         let tables = self.tables.iter().map(|(database, table)| [database.clone(), table.clone()]);
         let with_rows = folders.into_iter().zip(&rows).filter(|(_, rows)| **rows > 0);
@@ -252,6 +283,7 @@ impl Exporter<'_> {
             previous: self.target.previous(),
             partition: self.partition,
             tables: tables.collect(),
+            exits,
             gtids,
             logs,
             transactions: exported.transactions,

@@ -1,7 +1,9 @@
 //! The inputs of a query: logs that can be read as often as it needs them.
 //!
 //! A query may read a table twice, and a user table's columns are found before its rows are read. So input from a pipe is
-//! kept in a temporary file without a name.
+//! kept in a temporary file without a name. So are logs that leave by a policy, once they are masked: see [`masked`].
+
+mod masked;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -32,6 +34,7 @@ use super::base::{TableBase, WholeLogs};
 use super::readings::{LogReading, LogReadings};
 use super::unwanted::{ReadingEnd, wanted_input};
 use crate::error::{Error, LogError, Result};
+use masked::LogExits;
 
 /// The most lines about changes that could not be read.
 const TOLD_MAX: usize = 1000;
@@ -69,6 +72,8 @@ pub struct Logs {
     readings: LogReadings,
     /// One reads all logs for `tables`, or for `decisions`.
     reading_all: Mutex<()>,
+    /// How they were masked, if they leave by a policy.
+    exits: Option<LogExits>,
 }
 
 /// CREATE TABLE statements, which name columns.
@@ -106,6 +111,21 @@ struct Log {
     size_read: OnceLock<u64>,
 }
 
+/// A part of a temporary file.
+struct ScratchPart {
+    file: Arc<Scratch>,
+    part: Range<u64>,
+}
+
+impl ReadAt for ScratchPart {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let begin = self.part.start.saturating_add(offset);
+        let left = usize::try_from(self.part.end.saturating_sub(begin)).unwrap_or(usize::MAX);
+        let size = buffer.len().min(left);
+        self.file.read_at(buffer.get_mut(..size).unwrap_or_default(), begin)
+    }
+}
+
 /// The beginning of a file.
 struct FileFront {
     file: File,
@@ -126,6 +146,8 @@ enum Source {
     Path(PathBuf),
     /// The contents of a pipe, and how many bytes they are.
     Spooled(Arc<Scratch>, u64),
+    /// A log that was masked, in the file of all.
+    Masked(Arc<Scratch>, Range<u64>),
     /// Parts of a log that a server sent.
     Received(Arc<Scratch>, Vec<Range<u64>>),
 }
@@ -179,6 +201,7 @@ impl Default for Logs {
             size: OnceLock::new(),
             readings: LogReadings::default(),
             reading_all: Mutex::default(),
+            exits: None,
         }
     }
 }
@@ -245,7 +268,8 @@ impl Logs {
 
     /// The base, if there is one.
     pub(crate) fn base(&self) -> Option<&Arc<dyn TableBase>> {
-        self.base.as_ref()
+        // Its rows aren't masked.
+        self.base.as_ref().filter(|_| !self.are_masked())
     }
 
     /// Bytes of all logs, those in archives unpacked; `None`: the size of one is unknown.
@@ -271,6 +295,9 @@ impl Logs {
 
     /// A log that stands encrypted where it is read: by its server, or in an encrypted archive; its path.
     pub(crate) fn encrypted(&self) -> Result<Option<&str>> {
+        if let Some(exits) = &self.exits {
+            return Ok(exits.encrypted());
+        }
         for log in &self.logs {
             let is_secret =
                 log.is_encrypted().map_err(|error| Error::Log(format!("{}: {error}", log.path)))?;
@@ -388,7 +415,7 @@ impl Logs {
     pub(super) fn path_of(&self, index: usize) -> Option<&Path> {
         match &self.logs.get(index)?.source {
             Source::Path(path) => Some(path),
-            Source::Spooled(..) | Source::Received(..) => None,
+            Source::Spooled(..) | Source::Masked(..) | Source::Received(..) => None,
         }
     }
 
@@ -469,6 +496,9 @@ impl Logs {
         let mut open = || -> Result<(Input, bool), EncryptionError> {
             let input = match &log.source {
                 Source::Spooled(file, _) => Input::Places(Arc::clone(file) as _),
+                Source::Masked(file, part) => {
+                    Input::Places(Arc::new(ScratchPart { file: Arc::clone(file), part: part.clone() }))
+                }
                 Source::Received(file, gaps) => Input::Sparse {
                     stream: Box::new(FileFromStart { file: Arc::clone(file), offset: 0 }),
                     gaps: gaps.clone(),
@@ -675,6 +705,7 @@ impl Log {
         match &self.source {
             Source::Path(path) => size_of(path).unwrap_or_default(),
             Source::Spooled(_, size) => *size,
+            Source::Masked(_, part) => part.end.saturating_sub(part.start),
             Source::Received(..) => 0,
         }
     }
@@ -683,6 +714,8 @@ impl Log {
         match &self.source {
             // A server sends what it decrypted, and asks for TLS where it wants that.
             Source::Received(..) => Ok(false),
+            // As they are masked, they are decrypted.
+            Source::Masked(..) => Ok(false),
             Source::Path(path) if let Some(archived) = input::find(path)? => archived.is_encrypted(),
             // A file without even that is no log, which is said where it is read.
             Source::Path(_) | Source::Spooled(..) => {
@@ -701,7 +734,7 @@ impl Log {
         };
         match &self.source {
             Source::Spooled(file, _) => read(file.as_ref()).map(Some),
-            Source::Received(..) => Ok(None),
+            Source::Masked(..) | Source::Received(..) => Ok(None),
             Source::Path(path) => match input::find(path)? {
                 Some(_) => Ok(None),
                 None => read(&File::open(path)?).map(Some),

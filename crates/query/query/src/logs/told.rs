@@ -40,6 +40,22 @@ impl Logs {
         self.read_once(|| self.read_statements(schema).map_err(|LogError(line)| line)).map(Some)
     }
 
+    /// The tables as far as they tell which columns to mask.
+    ///
+    /// # Errors
+    ///
+    /// Logs that can't be read; with a schema, logs that aren't in their order.
+    pub(super) fn tables_for_masks(&self) -> Result<TablesOfLogs, LogError> {
+        let Some(now) = self.schema_file() else { return Ok(TablesOfLogs::forward(None)) };
+        if self.are_in_order()? {
+            return self.read_statements(now);
+        }
+        Err(LogError(
+            "the logs are not in their order, or some are there twice, so that nobody knows which columns to mask"
+                .to_owned(),
+        ))
+    }
+
     fn read_statements(&self, now: &SchemaFile) -> Result<TablesOfLogs, LogError> {
         let _pass = self.pass(|_| true);
         let mut history = TableHistory::default();
