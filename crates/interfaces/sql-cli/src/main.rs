@@ -22,6 +22,7 @@ use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::{self, ExitCode};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +33,7 @@ use binlogz_cli_common::failure::complain;
 use binlogz_cli_common::program::speak_as;
 use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::terminal;
+use binlogz_exits::ExitCounts;
 use binlogz_query::engine::{STACK_SIZE, statements};
 use binlogz_query::print::{RowPrinter, RowsFormat};
 use binlogz_query::{Error, QueryEngine, QueryOptions, ReadMeter, ReadStatement, StatementStopper, memory};
@@ -125,7 +127,8 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
                 })
             })?;
             let meter = Arc::<ReadMeter>::default();
-            let engine = engine(&mut args, &temporary, Arc::clone(&meter))?;
+            let (engine, exits) = engine(&mut args, &temporary, Arc::clone(&meter))?;
+            exits.iter().for_each(MaskedCounts::report);
             let _ = stopper.set(engine.stopper());
             let format = rows_format(args.format);
             let progress = &args.progress;
@@ -150,7 +153,7 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
             parameters::check(&statements, &values)?;
             let temporary = Temporary::new()?;
             let progress = SqlProgress::begin(&args.progress, "asking the logs");
-            let engine = engine(&mut args, &temporary, progress.meter())?;
+            let (engine, exits) = engine(&mut args, &temporary, progress.meter())?;
             let out = BufWriter::with_capacity(BUFFER_SIZE, progress.before(io::stdout()));
             let mut printer = RowPrinter::new(rows_format(args.format), out).fit(terminal::width());
             let mut run = |statement: ReadStatement| engine.run(statement.with(values.clone()), &mut printer);
@@ -158,22 +161,46 @@ fn run(mut args: SqlArgs) -> Result<(), Error> {
             // Rows before an error are shown.
             let written = printer.finish();
             engine.close();
+            progress.make_way();
+            exits.iter().for_each(MaskedCounts::report);
             ran.and(written)
         }
     }
 }
 
+/// What is to be said of masked logs.
+struct MaskedCounts {
+    counts: ExitCounts,
+    unread: Arc<AtomicBool>,
+}
+
+impl MaskedCounts {
+    fn report(&self) {
+        masked::report_counts(&self.counts, &self.unread);
+    }
+}
+
 /// Opens the logs of the arguments.
-fn engine(args: &mut SqlArgs, temporary: &Temporary, meter: Arc<ReadMeter>) -> Result<QueryEngine, Error> {
+fn engine(
+    args: &mut SqlArgs,
+    temporary: &Temporary,
+    meter: Arc<ReadMeter>,
+) -> Result<(QueryEngine, Option<MaskedCounts>), Error> {
     watch_memory(args.memory.get(), temporary.path().to_owned());
     let paths = std::mem::take(&mut args.arguments);
-    let logs = inputs::logs(&args.inputs, &args.base, paths)?.metered(meter);
+    let opened = inputs::logs(&args.inputs, &args.base, paths)?.metered(meter);
+    let logs = match args.exits.as_deref() {
+        Some(policy) => masked::logs_to_ask(opened, policy, masked::nameless_file()?)?,
+        None => opened,
+    };
+    let unread = logs.unread();
+    let exits = logs.exit_counts().map(|counts| MaskedCounts { counts: counts.clone(), unread });
     let options = QueryOptions {
         memory: args.memory.get().saturating_mul(MIB),
         jobs: args.inputs.jobs(),
         temporary: temporary.path().to_owned(),
     };
-    QueryEngine::new(logs, &options)
+    Ok((QueryEngine::new(logs, &options)?, exits))
 }
 
 /// The statements; what stays in the arguments are inputs.

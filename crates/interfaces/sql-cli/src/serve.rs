@@ -1,5 +1,6 @@
 //! `binlogz sql serve`: other programs ask the logs, over Flight SQL and MySQL's protocol.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,14 +15,16 @@ use std::time::Duration;
 
 use binlogz_cli_common::companions::sql_serve::{PORT, ServeArgs};
 use binlogz_cli_common::start::refuse;
+use binlogz_cli_common::{Exit, exits};
 use binlogz_flight::{DEFAULT_PORT, FlightAnswers};
 use binlogz_mysql_front::MysqlAnswers;
 use binlogz_query::engine::STACK_SIZE;
-use binlogz_query::{Error, Logs, Queries, QueryEngine, QueryOptions, SchemaTime};
+use binlogz_query::{Error, Logs, QueryEngine, QueryOptions, SchemaTime};
 use binlogz_query_server::{
-    ProtocolServer, QueryAccounts, QueryServerError, StatementLimits, TellLine, Tls, WorkerCommand, Workers,
-    questions, work,
+    AccountLogs, ProtocolServer, QueryAccounts, QueryServerError, StatementLimits, TellLine, Tls,
+    WorkerCommand, Workers, questions, work,
 };
+use binlogz_scratch_file::{Scratch, ScratchKey};
 use binlogz_source::prompt_for_password;
 use clap::Parser;
 use serde::Deserialize;
@@ -29,9 +32,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tokio::runtime::Builder;
 use tokio::sync::{oneshot, watch};
 
+use crate::schema::SchemaPlace;
 use crate::server::check_password;
 use crate::temporary::Temporary;
-use crate::{MIB, Run, TROUBLE, complain, inputs};
+use crate::{MIB, Run, TROUBLE, complain, inputs, masked};
 
 const COMMAND: &str = "serve";
 // The help says where the server listens.
@@ -44,6 +48,12 @@ const WORKER: &str = "BINLOGZ_SQL_WORKER";
 const WORKER_SCHEMA: &str = "BINLOGZ_SQL_WORKER_SCHEMA";
 /// An environment variable for workers: the time of these statements, as the bytes of the last log before and after.
 const WORKER_SCHEMA_TIME: &str = "BINLOGZ_SQL_WORKER_SCHEMA_TIME";
+/// An environment variable for workers of masked logs: the file that has them. It replaces the arguments' logs.
+const WORKER_MASKED: &str = "BINLOGZ_SQL_WORKER_MASKED";
+/// An environment variable for these workers: the key of that file.
+const WORKER_MASKED_KEY: &str = "BINLOGZ_SQL_WORKER_MASKED_KEY";
+/// The end of the name of the file that says which log is where in that file.
+const MASKED_LIST: &str = "json";
 /// Threads for connections; queries have their own.
 const CONNECTION_THREADS: usize = 2;
 /// More than any file with a password or accounts.
@@ -66,6 +76,26 @@ struct AccountEntry {
     user: String,
     password_file: Option<PathBuf>,
     password_env: Option<String>,
+    /// The policy by which logs leave to it.
+    exits: Option<PathBuf>,
+}
+
+/// Who may log in, and how logs leave to each.
+#[derive(Default)]
+struct ServedAccounts {
+    accounts: QueryAccounts,
+    /// The names by their policies; without a policy, logs leave as they are.
+    by_policy: BTreeMap<Option<PathBuf>, Vec<String>>,
+}
+
+impl ServedAccounts {
+    fn add(&mut self, user: &str, password: &str, policy: Option<PathBuf>) -> Result<(), Error> {
+        if !self.accounts.add(user, password) {
+            return Err(Error::Sql(format!("account {user}: has no password, or is there twice")));
+        }
+        self.by_policy.entry(policy).or_default().push(user.to_owned());
+        Ok(())
+    }
 }
 
 /// Serves, if a whole command line, program name included, asks for it.
@@ -83,7 +113,7 @@ fn run(args: ServeArgs) -> Result<(), Error> {
     if let Some(folder) = env::var_os(WORKER) {
         return be_worker(args, folder.into());
     }
-    let accounts = accounts(&args)?;
+    let ServedAccounts { accounts, by_policy } = accounts(&args)?;
     check(&args, &accounts)?;
     let tls = tls(&args)?;
     // The first signal ends the server, the second one the process.
@@ -102,12 +132,29 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         // Workers reach it too, and have no terminal.
         check_password(&args.inputs.schema.server, place)?;
     }
-    let logs = inputs::logs(&args.inputs, &args.base, args.arguments.clone())?;
-    // Now, and not in the answer to each question.
-    logs.check()?;
-    logs.can_be_read_again()?;
-    let worker = worker(&logs, args.base.base.is_some(), temporary.path())?;
-    let engine = QueryEngine::new(logs, &options)?;
+    let schema = SchemaPlace::open(&args.inputs.schema, args.base.base.is_some())?;
+    let mut engines = Vec::new();
+    let mut served = Vec::new();
+    for (number, (policy, accounts)) in by_policy.into_iter().enumerate() {
+        let opened = inputs::logs_with(&args.inputs, args.arguments.clone(), schema.as_ref(), None)?;
+        // Now, and not in the answer to each question.
+        opened.check()?;
+        opened.can_be_read_again()?;
+        let (logs, command) = match policy {
+            None => {
+                let logs = inputs::based(opened, &args.inputs, &args.base)?;
+                let command = worker(&logs, args.base.base.is_some(), temporary.path())?;
+                (logs, command)
+            }
+            Some(policy) => {
+                let place = temporary.path().join(format!("masked-{number}"));
+                masked_worker(opened, &policy, &place, args.over_unread)?
+            }
+        };
+        let engine = QueryEngine::new(logs, &options)?;
+        served.push(AccountLogs { accounts, queries: engine.queries(), command });
+        engines.push(engine);
+    }
     let limits = StatementLimits {
         memory: options.memory,
         queries: args.queries.get(),
@@ -129,7 +176,7 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         .build()
         .map_err(|error| Error::Log(format!("start threads: {error}")))?;
     let tell: TellLine = Arc::new(complain);
-    let workers = Workers::new(worker, limits, engine.queries(), Arc::clone(&tell));
+    let workers = Workers::new(served, limits, Arc::clone(&tell));
     let front = SqlFronts {
         listen: args.listen,
         mysql: args.mysql,
@@ -139,10 +186,10 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         idle: Duration::from_secs(args.idle.get().saturating_mul(60)),
         tell,
     };
-    let served = runtime.block_on(front.run(engine.queries(), ended));
+    let ran = runtime.block_on(front.run(ended));
     runtime.shutdown_background();
-    engine.close();
-    served.map_err(|error| Error::Log(error.to_string()))
+    engines.into_iter().for_each(QueryEngine::close);
+    ran.map_err(|error| Error::Log(error.to_string()))
 }
 
 /// The servers of this process, and what they share.
@@ -158,7 +205,7 @@ struct SqlFronts {
 
 impl SqlFronts {
     /// Serves until the end comes. All protocols share accounts, connections and workers.
-    async fn run(self, queries: Queries, end: oneshot::Receiver<()>) -> Result<(), QueryServerError> {
+    async fn run(self, end: oneshot::Receiver<()>) -> Result<(), QueryServerError> {
         let SqlFronts { listen, mysql, tls, accounts, workers, idle, tell } = self;
         workers.begin().await.map_err(|refusal| QueryServerError::new(refusal.line))?;
         let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
@@ -181,15 +228,15 @@ impl SqlFronts {
             Ok(())
         };
         let by_mysql = {
-            let (queries, tell, ended) = (queries.clone(), Arc::clone(&tell), ended.clone());
+            let (tell, ended) = (Arc::clone(&tell), ended.clone());
             async move {
                 let Some(mysql) = mysql else { return Ok(()) };
                 let listening = |address| say_listening("mysql", address);
-                binlogz_mysql_front::serve(mysql, queries, tell, listening, dropped(ended)).await
+                binlogz_mysql_front::serve(mysql, tell, listening, dropped(ended)).await
             }
         };
         let listening = |address| say_listening(scheme, address);
-        let by_flight = binlogz_flight::serve(flight, queries, tell, listening, dropped(ended));
+        let by_flight = binlogz_flight::serve(flight, tell, listening, dropped(ended));
         let served = tokio::try_join!(by_flight, by_mysql, ending);
         workers_end.end();
         served.map(drop)
@@ -213,18 +260,12 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
         jobs: args.inputs.jobs(),
         temporary: folder,
     };
-    let logs = inputs::logs_with(&args.inputs, args.arguments, None, None)?;
-    let mut logs = inputs::based(logs, &args.inputs, &args.base)?;
-    if let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) {
-        let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-        let text = fs::read_to_string(&path).map_err(|error| at(&error))?;
-        let time = env::var(WORKER_SCHEMA_TIME).ok().and_then(|time| schema_time(&time));
-        let time = time.ok_or_else(|| at(&"its time is missing"))?;
-        logs = logs.with_schema_of(text, time).map_err(|error| at(&error))?;
-    }
-    if !args.over_unread {
-        logs = logs.with_unread_as_error();
-    }
+    let over_unread = args.over_unread;
+    let opened = match env::var_os(WORKER_MASKED) {
+        Some(place) => masked_logs(Path::new(&place))?,
+        None => open_logs(args)?,
+    };
+    let logs = if over_unread { opened } else { opened.with_unread_as_error() };
     // A fault of a statement is its client's to read.
     panic::set_hook(Box::new(|_| {}));
     let (ask, questions) = questions();
@@ -241,6 +282,31 @@ fn be_worker(args: ServeArgs, folder: PathBuf) -> Result<(), Error> {
         Ok(()) => 0,
         Err(_) => i32::from(TROUBLE),
     })
+}
+
+/// The logs of a worker's arguments, described by the schema that the server read.
+fn open_logs(args: ServeArgs) -> Result<Logs, Error> {
+    let opened = inputs::logs_with(&args.inputs, args.arguments, None, None)?;
+    let logs = inputs::based(opened, &args.inputs, &args.base)?;
+    let Some(path) = env::var_os(WORKER_SCHEMA).map(PathBuf::from) else { return Ok(logs) };
+    let text = fs::read_to_string(&path).map_err(|error| at(&path, &error))?;
+    let time = env::var(WORKER_SCHEMA_TIME).ok().and_then(|time| schema_time(&time));
+    let time = time.ok_or_else(|| at(&path, &"its time is missing"))?;
+    logs.with_schema_of(text, time).map_err(|error| at(&path, &error))
+}
+
+/// The masked logs that the server wrote: such a worker opens no other.
+fn masked_logs(place: &Path) -> Result<Logs, Error> {
+    let key = env::var(WORKER_MASKED_KEY).ok().and_then(|key| ScratchKey::from_hex(&key));
+    let key = key.ok_or_else(|| at(place, &"its key is missing"))?;
+    let file = Scratch::open(place, &key).map_err(|error| at(place, &error))?;
+    let list = place.with_extension(MASKED_LIST);
+    let text = fs::read_to_string(&list).map_err(|error| at(&list, &error))?;
+    Logs::of_masked(&text, file, complain)
+}
+
+fn at(path: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::Log(format!("{}: {error}", path.display()))
 }
 
 /// Refuses to be open to a network by mistake.
@@ -281,37 +347,31 @@ fn tls(args: &ServeArgs) -> Result<Option<Tls>, Error> {
     tls.map(Some).map_err(|error| Error::Log(error.to_string()))
 }
 
-fn accounts(args: &ServeArgs) -> Result<QueryAccounts, Error> {
-    let mut accounts = QueryAccounts::default();
-    let mut add = |user: &str, password: &str| match accounts.add(user, password) {
-        true => Ok(()),
-        false => Err(Error::Sql(format!("account {user}: has no password, or is there twice"))),
-    };
+fn accounts(args: &ServeArgs) -> Result<ServedAccounts, Error> {
+    let mut served = ServedAccounts::default();
     if let Some(path) = &args.accounts {
-        let at = |error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
         if mode(path)? & OTHERS_WRITE != 0 {
-            return Err(at(&"others may write it: chmod o-w"));
+            return Err(at(path, &"others may write it: chmod o-w"));
         }
-        let text = read_text(path).map_err(|error| at(&error))?;
-        let file: AccountsFile = toml::from_str(&text).map_err(|error| at(&error.message()))?;
+        let text = read_text(path).map_err(|error| at(path, &error))?;
+        let file: AccountsFile = toml::from_str(&text).map_err(|error| at(path, &error.message()))?;
         if file.account.is_empty() {
-            return Err(at(&"has no account, so everybody could ask"));
+            return Err(at(path, &"has no account, so everybody could ask"));
         }
         let folder = path.parent().unwrap_or(Path::new(""));
         for account in file.account {
             let password = match (&account.password_file, &account.password_env) {
                 (Some(file), None) => secret(&folder.join(file))?,
                 (None, Some(name)) => {
-                    env::var(name).map_err(|_| at(&format!("the environment has no {name}")))?
+                    env::var(name).map_err(|_| at(path, &format!("the environment has no {name}")))?
                 }
                 _ => {
-                    return Err(at(&format!(
-                        "account {}: expected password_file or password_env",
-                        account.user
-                    )));
+                    let what = format!("account {}: expected password_file or password_env", account.user);
+                    return Err(at(path, &what));
                 }
             };
-            add(&account.user, &password)?;
+            let own = account.exits.map(|policy| folder.join(policy));
+            served.add(&account.user, &password, own.or_else(|| args.exits.clone()))?;
         }
     }
     if args.user.is_none() && args.accounts.is_none() && env::var_os(PASSWORD).is_some() {
@@ -331,9 +391,13 @@ fn accounts(args: &ServeArgs) -> Result<QueryAccounts, Error> {
                 return Err(Error::Sql(what));
             }
         };
-        add(user, &password)?;
+        served.add(user, &password, args.exits.clone())?;
     }
-    Ok(accounts)
+    if served.accounts.is_empty() {
+        // Everybody asks without a name.
+        served.by_policy.insert(args.exits.clone(), vec![String::new()]);
+    }
+    Ok(served)
 }
 
 fn read_text(path: &Path) -> io::Result<String> {
@@ -377,15 +441,51 @@ fn schema_time(text: &str) -> Option<SchemaTime> {
     Some(SchemaTime { begin: begin.parse().ok()?, end: end.parse().ok()? })
 }
 
+/// This program, also if its file was replaced since.
+fn own_program() -> Result<PathBuf, Error> {
+    let own = Path::new("/proc/self/exe");
+    match own.exists() {
+        true => Ok(own.to_owned()),
+        false => env::current_exe().map_err(|error| at(Path::new("binlogz-sql"), &error)),
+    }
+}
+
+/// Masks logs by a policy into a file at this place, and says how a worker is started that reads this file.
+///
+/// # Errors
+///
+/// Logs that can't be masked; changes that can't be masked for certain, unless they are to be left out.
+fn masked_worker(
+    opened: Logs,
+    policy: &Path,
+    place: &Path,
+    over_unread: bool,
+) -> Result<(Logs, WorkerCommand), Error> {
+    let (file, key) = Scratch::with_name(place).map_err(|error| at(place, &error))?;
+    let logs = masked::logs_to_ask(opened, policy, file)?;
+    let counts = logs.exit_counts().cloned().unwrap_or_default();
+    let is_whole = exits::report(&counts) == Exit::Done;
+    if !is_whole && !over_unread {
+        let what = "changes are left out, since they can't be masked for certain, and its clients don't see these lines; \
+                    --over-unread serves the others";
+        return Err(at(policy, &what));
+    }
+    let list = place.with_extension(MASKED_LIST);
+    fs::write(&list, logs.masked_list()?).map_err(|error| at(&list, &error))?;
+    let folder = place.parent().unwrap_or(Path::new(""));
+    let environment = vec![
+        (WORKER.into(), folder.as_os_str().to_owned()),
+        (WORKER_MASKED.into(), place.as_os_str().to_owned()),
+        (WORKER_MASKED_KEY.into(), key.to_hex().into()),
+    ];
+    let arguments = env::args_os().skip(1).collect();
+    let command = WorkerCommand { program: own_program()?, arguments, environment, is_for_one: false };
+    Ok((logs, command))
+}
+
 /// How a worker is started: this program, with the same arguments.
 fn worker(logs: &Logs, has_base: bool, folder: &Path) -> Result<WorkerCommand, Error> {
-    let at = |path: &Path, error: &dyn std::fmt::Display| Error::Log(format!("{}: {error}", path.display()));
-    // Also if the file of the program was replaced since.
-    let own = Path::new("/proc/self/exe");
-    let program = match own.exists() {
-        true => own.to_owned(),
-        false => env::current_exe().map_err(|error| at(Path::new("binlogz-sql"), &error))?,
-    };
+    let program = own_program()?;
     let mut environment = vec![(WORKER.into(), folder.as_os_str().to_owned())];
     if let Some(text) = logs.schema_text() {
         // A server that tells it isn't asked again, and may want a password.

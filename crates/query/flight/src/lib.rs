@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use binlogz_query::Queries;
 use binlogz_query_server::{
     GuardedBytes, ProtocolServer, QueryListener, QueryServerError, StatementRefusal, TLS_HANDSHAKE_TIME,
     TellLine, Tls,
@@ -63,7 +62,6 @@ const SWEEPS: u32 = 10;
 /// An address or a certificate that can't be used.
 pub async fn serve(
     server: ProtocolServer,
-    queries: Queries,
     tell: TellLine,
     listening: impl FnOnce(SocketAddr),
     end: impl Future<Output = ()>,
@@ -72,7 +70,7 @@ pub async fn serve(
     let mut http = http(server.tls.as_ref())?;
     let ProtocolServer { listen, accounts, logins, prepared, workers, idle, .. } = server;
     let sessions = Arc::new(FlightSessions::new(accounts, prepared, idle));
-    let service = LogService::new(queries, Arc::clone(&sessions), tell, (workers, logins), idle);
+    let service = LogService::new(Arc::clone(&sessions), tell, (workers, logins), idle);
     let service = FlightServiceServer::new(service).max_decoding_message_size(REQUEST_SIZE_MAX);
     listening(address);
     let sweeping = sessions.clone();

@@ -24,7 +24,7 @@ use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor, FlightEndpoint,
     FlightInfo, HandshakeRequest, HandshakeResponse, Ticket,
 };
-use binlogz_query::{Error, Names, Queries};
+use binlogz_query::{Error, Names};
 use binlogz_query_server::{DENIAL, Logins, QueryConnection, TellLine, Workers};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
@@ -53,7 +53,6 @@ type Answer<T> = Result<Response<T>, Status>;
 /// The protocol's requests, as clients send them.
 #[derive(Clone)]
 pub(crate) struct LogService {
-    queries: Queries,
     sessions: Arc<FlightSessions>,
     tell: TellLine,
     workers: Arc<Workers>,
@@ -63,13 +62,12 @@ pub(crate) struct LogService {
 
 impl LogService {
     pub(crate) fn new(
-        queries: Queries,
         sessions: Arc<FlightSessions>,
         tell: TellLine,
         (workers, logins): (Arc<Workers>, Arc<Logins>),
         idle: Duration,
     ) -> Self {
-        LogService { queries, sessions, tell, workers, logins, idle }
+        LogService { sessions, tell, workers, logins, idle }
     }
 
     /// Runs a query and sends its rows. It ends if the client goes, is stopped, or doesn't take rows for long; a prepared one has
@@ -91,12 +89,15 @@ impl LogService {
         Ok(Response::new(Box::pin(rows)))
     }
 
-    /// A listing that may read logs.
+    /// A listing that may read logs: those of the session's account.
     async fn listing(
         &self,
+        request: &Request<Ticket>,
         make: impl FnOnce(&Names) -> binlogz_query::Result<RecordBatch> + Send + 'static,
     ) -> Answer<DataStream> {
-        let batch = self.queries.apart(make).await.map_err(status)?;
+        let session = session(request)?;
+        let queries = self.workers.queries(&session.account).map_err(statements::status)?;
+        let batch = queries.apart(make).await.map_err(status)?;
         Ok(Response::new(one(batch)))
     }
 
@@ -420,8 +421,12 @@ impl FlightSqlService for LogService {
         listing_info(listings::catalogs(command), &command, request)
     }
 
-    async fn do_get_catalogs(&self, command: CommandGetCatalogs, _: Request<Ticket>) -> Answer<DataStream> {
-        self.listing(move |_| listings::catalogs(command)).await
+    async fn do_get_catalogs(
+        &self,
+        command: CommandGetCatalogs,
+        request: Request<Ticket>,
+    ) -> Answer<DataStream> {
+        self.listing(&request, move |_| listings::catalogs(command)).await
     }
 
     async fn get_flight_info_schemas(
@@ -432,8 +437,12 @@ impl FlightSqlService for LogService {
         info(&command.clone().into_builder().schema(), &command, request.into_inner())
     }
 
-    async fn do_get_schemas(&self, command: CommandGetDbSchemas, _: Request<Ticket>) -> Answer<DataStream> {
-        self.listing(move |names| listings::schemas(command, names)).await
+    async fn do_get_schemas(
+        &self,
+        command: CommandGetDbSchemas,
+        request: Request<Ticket>,
+    ) -> Answer<DataStream> {
+        self.listing(&request, move |names| listings::schemas(command, names)).await
     }
 
     async fn get_flight_info_tables(
@@ -444,8 +453,8 @@ impl FlightSqlService for LogService {
         info(&command.clone().into_builder().schema(), &command, request.into_inner())
     }
 
-    async fn do_get_tables(&self, command: CommandGetTables, _: Request<Ticket>) -> Answer<DataStream> {
-        self.listing(move |names| listings::tables(command, names)).await
+    async fn do_get_tables(&self, command: CommandGetTables, request: Request<Ticket>) -> Answer<DataStream> {
+        self.listing(&request, move |names| listings::tables(command, names)).await
     }
 
     async fn get_flight_info_table_types(
@@ -459,9 +468,9 @@ impl FlightSqlService for LogService {
     async fn do_get_table_types(
         &self,
         command: CommandGetTableTypes,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Answer<DataStream> {
-        self.listing(move |_| listings::table_types(command)).await
+        self.listing(&request, move |_| listings::table_types(command)).await
     }
 
     async fn get_flight_info_sql_info(
@@ -472,8 +481,12 @@ impl FlightSqlService for LogService {
         listing_info(listings::info(command.clone()), &command, request)
     }
 
-    async fn do_get_sql_info(&self, command: CommandGetSqlInfo, _: Request<Ticket>) -> Answer<DataStream> {
-        self.listing(move |_| listings::info(command)).await
+    async fn do_get_sql_info(
+        &self,
+        command: CommandGetSqlInfo,
+        request: Request<Ticket>,
+    ) -> Answer<DataStream> {
+        self.listing(&request, move |_| listings::info(command)).await
     }
 
     async fn get_flight_info_xdbc_type_info(
@@ -487,9 +500,9 @@ impl FlightSqlService for LogService {
     async fn do_get_xdbc_type_info(
         &self,
         command: CommandGetXdbcTypeInfo,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Answer<DataStream> {
-        self.listing(move |_| listings::types(command)).await
+        self.listing(&request, move |_| listings::types(command)).await
     }
 
     async fn get_flight_info_primary_keys(
@@ -500,8 +513,12 @@ impl FlightSqlService for LogService {
         listing_info(Ok(listings::primary_keys()), &command, request)
     }
 
-    async fn do_get_primary_keys(&self, _: CommandGetPrimaryKeys, _: Request<Ticket>) -> Answer<DataStream> {
-        self.listing(|_| Ok(listings::primary_keys())).await
+    async fn do_get_primary_keys(
+        &self,
+        _: CommandGetPrimaryKeys,
+        request: Request<Ticket>,
+    ) -> Answer<DataStream> {
+        self.listing(&request, |_| Ok(listings::primary_keys())).await
     }
 
     async fn get_flight_info_exported_keys(
@@ -515,9 +532,9 @@ impl FlightSqlService for LogService {
     async fn do_get_exported_keys(
         &self,
         _: CommandGetExportedKeys,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Answer<DataStream> {
-        self.listing(|_| Ok(listings::foreign_keys())).await
+        self.listing(&request, |_| Ok(listings::foreign_keys())).await
     }
 
     async fn get_flight_info_imported_keys(
@@ -531,9 +548,9 @@ impl FlightSqlService for LogService {
     async fn do_get_imported_keys(
         &self,
         _: CommandGetImportedKeys,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Answer<DataStream> {
-        self.listing(|_| Ok(listings::foreign_keys())).await
+        self.listing(&request, |_| Ok(listings::foreign_keys())).await
     }
 
     async fn get_flight_info_cross_reference(
@@ -547,9 +564,9 @@ impl FlightSqlService for LogService {
     async fn do_get_cross_reference(
         &self,
         _: CommandGetCrossReference,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Answer<DataStream> {
-        self.listing(|_| Ok(listings::foreign_keys())).await
+        self.listing(&request, |_| Ok(listings::foreign_keys())).await
     }
 
     async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}

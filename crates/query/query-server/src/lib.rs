@@ -43,7 +43,7 @@ pub use worker::{
     AnswerFuture, ROWS_PATIENCE, StatementWork, WorkerOutput, WorkerProtocol, WorkerQuestions, questions,
     work,
 };
-pub use workers::{RowMessages, StatementLimits, WorkerCommand, Workers};
+pub use workers::{AccountLogs, RowMessages, StatementLimits, WorkerCommand, Workers};
 
 /// Before a login is denied, however many came before.
 pub const DENIAL: std::time::Duration = std::time::Duration::from_secs(1);

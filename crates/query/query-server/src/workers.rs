@@ -71,6 +71,17 @@ pub struct WorkerCommand {
     pub is_for_one: bool,
 }
 
+/// Logs as some accounts see them.
+#[derive(Debug, Clone)]
+pub struct AccountLogs {
+    /// The names of the accounts; without accounts it is an empty name.
+    pub accounts: Vec<String>,
+    /// The engine that lists the tables.
+    pub queries: Queries,
+    /// How workers are started that read these logs.
+    pub command: WorkerCommand,
+}
+
 /// Limits on statements.
 #[derive(Debug, Clone, Copy)]
 pub struct StatementLimits {
@@ -88,14 +99,11 @@ pub struct StatementLimits {
 
 /// All workers.
 pub struct Workers {
-    command: WorkerCommand,
+    pools: Vec<Arc<WorkerPool>>,
+    /// The pool of each account, by its place among them. A name that isn't there has no logs.
+    pool_of: HashMap<String, usize>,
     limits: StatementLimits,
-    /// The engine that answers the questions of workers.
-    queries: Queries,
     tell: TellLine,
-    idle: Mutex<Vec<Worker>>,
-    /// Whether one is started that nobody waits for.
-    is_starting: AtomicBool,
     seats: Arc<Seats>,
     turns: WorkTurns,
     /// Bytes that running queries were given.
@@ -103,6 +111,16 @@ pub struct Workers {
 }
 
 type Seats = Mutex<Vec<Weak<Seat>>>;
+
+/// The workers that read the same logs.
+struct WorkerPool {
+    command: WorkerCommand,
+    /// The engine that answers their questions.
+    queries: Queries,
+    idle: Mutex<Vec<Worker>>,
+    /// Whether one is started that nobody waits for.
+    is_starting: AtomicBool,
+}
 
 /// The state of a worker while it lives.
 struct Seat {
@@ -179,6 +197,7 @@ struct TakenWorker {
     /// The statement's turn and memory. It keeps them until its process is idle again or has ended.
     share: Option<WorkShare>,
     workers: Arc<Workers>,
+    pool: Arc<WorkerPool>,
 }
 
 impl Drop for TakenWorker {
@@ -239,13 +258,15 @@ impl std::fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// Workers that are started by this command, within these limits. `queries` answers their questions.
-    pub fn new(
-        command: WorkerCommand,
-        limits: StatementLimits,
-        queries: Queries,
-        tell: TellLine,
-    ) -> Arc<Self> {
+    /// Workers for these logs, within these limits. Each account is of one of them alone.
+    pub fn new(logs: Vec<AccountLogs>, limits: StatementLimits, tell: TellLine) -> Arc<Self> {
+        let mut pools = Vec::new();
+        let mut pool_of = HashMap::new();
+        for (number, AccountLogs { accounts, queries, command }) in logs.into_iter().enumerate() {
+            pool_of.extend(accounts.into_iter().map(|account| (account, number)));
+            let is_starting = AtomicBool::new(false);
+            pools.push(Arc::new(WorkerPool { command, queries, idle: Mutex::default(), is_starting }));
+        }
         let seats: Arc<Seats> = Arc::default();
         let watched = Arc::downgrade(&seats);
         let held_max = held_max(limits.memory);
@@ -262,37 +283,52 @@ impl Workers {
             of_account: limits.queries_of_account,
             accounts: Mutex::default(),
         };
-        let idle = Mutex::default();
-        let is_starting = AtomicBool::new(false);
         let given = AtomicUsize::new(0);
-        Arc::new(Workers { command, limits, queries, tell, idle, is_starting, seats, turns, given })
+        Arc::new(Workers { pools, pool_of, limits, tell, seats, turns, given })
     }
 
-    /// Starts the first one.
+    /// Starts the first one for each of the logs.
     ///
     /// # Errors
     ///
     /// One that can't be started.
     pub async fn begin(self: &Arc<Self>) -> Result<(), StatementRefusal> {
-        let worker = self.start().await?;
-        locked(&self.idle).push(worker);
+        for pool in &self.pools {
+            let worker = self.start(pool).await?;
+            locked(&pool.idle).push(worker);
+        }
         Ok(())
+    }
+
+    /// The logs of an account. None has those of another by default: they may have what it must not see.
+    fn pool(&self, account: &str) -> Result<&Arc<WorkerPool>, StatementRefusal> {
+        let pool = self.pool_of.get(account).and_then(|number| self.pools.get(*number));
+        pool.ok_or_else(|| StatementRefusal::new(Blame::Program, format!("account {account:?} has no logs")))
+    }
+
+    /// The engine that lists the tables of an account's logs.
+    ///
+    /// # Errors
+    ///
+    /// An account without logs, which is a fault of the program.
+    pub fn queries(&self, account: &str) -> Result<&Queries, StatementRefusal> {
+        self.pool(account).map(|pool| &pool.queries)
     }
 
     /// Ends all that are idle; the others end with their statements.
     pub fn end(&self) {
-        locked(&self.idle).clear();
+        self.pools.iter().for_each(|pool| locked(&pool.idle).clear());
         self.turns.plans.close();
         self.turns.queries.close();
     }
 
-    async fn start(&self) -> Result<Worker, StatementRefusal> {
+    async fn start(&self, pool: &WorkerPool) -> Result<Worker, StatementRefusal> {
         let failed = |what: &dyn std::fmt::Display| {
             let line = format!("a worker can't be started: {what}");
             (self.tell)(&line);
             StatementRefusal::new(Blame::Unavailable, line)
         };
-        let WorkerCommand { program, arguments, environment, is_for_one: _ } = &self.command;
+        let WorkerCommand { program, arguments, environment, is_for_one: _ } = &pool.command;
         let mut command = Command::new(program);
         command.args(arguments).envs(environment.iter().cloned());
         // A Ctrl-C at the terminal is the server's.
@@ -326,9 +362,13 @@ impl Workers {
         Ok(Worker { child, input, frames, seat })
     }
 
-    async fn take(self: &Arc<Self>, share: WorkShare) -> Result<TakenWorker, StatementRefusal> {
+    async fn take(
+        self: &Arc<Self>,
+        pool: &Arc<WorkerPool>,
+        share: WorkShare,
+    ) -> Result<TakenWorker, StatementRefusal> {
         let idle = loop {
-            let Some(mut worker) = locked(&self.idle).pop() else { break None };
+            let Some(mut worker) = locked(&pool.idle).pop() else { break None };
             // It may have ended while it was idle. None is killed in that state.
             if matches!(worker.child.try_wait(), Ok(None)) {
                 break Some(worker);
@@ -336,26 +376,29 @@ impl Workers {
         };
         let worker = match idle {
             Some(worker) => worker,
-            None => self.start().await?,
+            None => self.start(pool).await?,
         };
-        self.start_spare();
+        self.start_spare(pool);
         worker.seat.is_busy.store(true, Ordering::Release);
-        Ok(TakenWorker { worker: Some(worker), share: Some(share), workers: Arc::clone(self) })
+        let workers = Arc::clone(self);
+        let pool = Arc::clone(pool);
+        Ok(TakenWorker { worker: Some(worker), share: Some(share), workers, pool })
     }
 
     /// Starts one for the next statement, if none is idle.
-    fn start_spare(self: &Arc<Self>) {
-        if !locked(&self.idle).is_empty() || self.is_starting.swap(true, Ordering::AcqRel) {
+    fn start_spare(self: &Arc<Self>, pool: &Arc<WorkerPool>) {
+        if !locked(&pool.idle).is_empty() || pool.is_starting.swap(true, Ordering::AcqRel) {
             return;
         }
         let workers = Arc::clone(self);
+        let pool = Arc::clone(pool);
         tokio::spawn(async move {
-            let started = workers.start().await;
-            workers.is_starting.store(false, Ordering::Release);
+            let started = workers.start(&pool).await;
+            pool.is_starting.store(false, Ordering::Release);
             if let Ok(worker) = started
                 && !workers.turns.plans.is_closed()
             {
-                locked(&workers.idle).push(worker);
+                locked(&pool.idle).push(worker);
             }
         });
     }
@@ -371,9 +414,10 @@ impl Workers {
         account: &str,
         statement: AskedStatement,
     ) -> Result<Bytes, StatementRefusal> {
+        let pool = Arc::clone(self.pool(account)?);
         let _turn = WorkTurns::turn(&self.turns.plans, self.turns.of(account).0).await?;
         let memory = (counted(self.limits.memory) / PLANS_MAX / 4).max(BUDGET_MIN) as u64;
-        let mut taken = self.take(WorkShare { _turn, _budget: None }).await?;
+        let mut taken = self.take(&pool, WorkShare { _turn, _budget: None }).await?;
         taken.ask(FrameKind::Plan, &AskedStatement { memory, ..statement }).await?;
         let planned = taken.planned().await?;
         taken.give_back();
@@ -393,10 +437,11 @@ impl Workers {
         patience: Duration,
         kept: impl Send + 'static,
     ) -> Result<RowMessages, StatementRefusal> {
+        let pool = Arc::clone(self.pool(account)?);
         let _turn = WorkTurns::turn(&self.turns.queries, self.turns.of(account).1).await?;
         let budget = Budget::new(self);
         let memory = budget.bytes as u64;
-        let mut taken = self.take(WorkShare { _turn, _budget: Some(budget) }).await?;
+        let mut taken = self.take(&pool, WorkShare { _turn, _budget: Some(budget) }).await?;
         taken.ask(FrameKind::Run, &AskedStatement { memory, ..statement }).await?;
         let begun = Instant::now();
         let plan = taken.planned().await?;
@@ -500,7 +545,7 @@ impl TakenWorker {
 
     /// Tells which user tables there are.
     async fn tell_tables(&mut self) -> Result<(), StatementRefusal> {
-        let told = self.workers.queries.apart(Names::all_columns).await;
+        let told = self.pool.queries.apart(Names::all_columns).await;
         let frame = match told {
             Ok(tables) => frame(FrameKind::Tables, &[&tables]),
             Err(error) => frame(FrameKind::NoTables, &[error.to_string().as_bytes()]),
@@ -576,13 +621,13 @@ impl TakenWorker {
         let held = held_by(Some(worker.seat.process)).unwrap_or_default();
         if held.saturating_sub(worker.seat.base.load(Ordering::Acquire)) > KEPT_MAX
             || worker.seat.is_too_large.load(Ordering::Acquire)
-            || self.workers.command.is_for_one
+            || self.pool.command.is_for_one
         {
             drop(worker.end(self.share.take(), Duration::ZERO));
-            self.workers.start_spare();
+            self.workers.start_spare(&self.pool);
         } else if !self.workers.turns.plans.is_closed() {
             worker.seat.is_busy.store(false, Ordering::Release);
-            locked(&self.workers.idle).push(worker);
+            locked(&self.pool.idle).push(worker);
         }
         self.share = None;
     }
@@ -709,11 +754,15 @@ mod tests {
         // One thread: what is spawned doesn't run before this test waits.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let workers = Workers::new(command, limits, engine.queries(), Arc::new(|_: &str| {}));
+            let logs =
+                AccountLogs { accounts: vec!["reader".to_owned()], queries: engine.queries(), command };
+            let workers = Workers::new(vec![logs], limits, Arc::new(|_: &str| {}));
+            assert!(workers.queries("writer").is_err(), "another account");
+            let pool = Arc::clone(workers.pool("reader").unwrap());
             let of_account = workers.turns.of("reader").1;
             let _turn = WorkTurns::turn(&workers.turns.queries, of_account).await.unwrap();
             let _budget = Some(Budget::new(&workers));
-            let taken = workers.take(WorkShare { _turn, _budget }).await.unwrap();
+            let taken = workers.take(&pool, WorkShare { _turn, _budget }).await.unwrap();
             let process = taken.worker.as_ref().unwrap().seat.process;
             // Its client leaves.
             drop(taken);

@@ -50,6 +50,9 @@ pub struct SqlArgs {
     /// Where tables are known as they were.
     #[command(flatten)]
     pub base: BaseArgs,
+    /// Leave out and mask the tables and columns that this policy names
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "base")]
+    pub exits: Option<PathBuf>,
     /// What is told of the work.
     #[command(flatten)]
     pub progress: SqlProgressArgs,

@@ -41,7 +41,7 @@ pub struct ServeArgs {
     /// Listen for MySQL's clients too, at this address and port; 3306 is MySQL's own
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub mysql: Option<SocketAddr>,
-    /// Accounts that may log in: a file of tables named account, each with user and password_file or password_env
+    /// Accounts that may log in: a file of tables named account, each with user and password_file or password_env, and exits for a policy
     #[arg(long, value_name = "FILE.toml")]
     pub accounts: Option<PathBuf>,
     /// One who may log in, with the password of --password-file, of BINLOGZ_SQL_PASSWORD, or as asked at the terminal
@@ -50,6 +50,9 @@ pub struct ServeArgs {
     /// A file with the password of --user, which others can't read
     #[arg(long, value_name = "FILE", requires = "user")]
     pub password_file: Option<PathBuf>,
+    /// Leave out and mask the tables and columns that this policy names, for all accounts without a policy of their own
+    #[arg(long, value_name = "FILE.toml")]
+    pub exits: Option<PathBuf>,
     /// Certificate for TLS, as PEM
     #[arg(long, value_name = "FILE.pem", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,

@@ -18,7 +18,9 @@ use arrow_flight::{
 };
 use binlogz_flight::serve;
 use binlogz_query::{Logs, QueryEngine, QueryOptions, memory};
-use binlogz_query_server::{ProtocolServer, QueryAccounts, StatementLimits, WorkerCommand, Workers};
+use binlogz_query_server::{
+    AccountLogs, ProtocolServer, QueryAccounts, StatementLimits, WorkerCommand, Workers,
+};
 use binlogz_testkit::mutate;
 use datafusion::arrow::array::RecordBatch;
 use futures_util::{StreamExt, TryStreamExt};
@@ -98,8 +100,9 @@ impl Serving {
         let (end, ended) = oneshot::channel::<()>();
         let (heard, listening) = oneshot::channel();
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let queries = engine.queries();
-        let workers = Workers::new(worker, *limits, engine.queries(), tell.clone());
+        let names = ["", "reader", "guest"].map(str::to_owned);
+        let served = AccountLogs { accounts: names.to_vec(), queries: engine.queries(), command: worker };
+        let workers = Workers::new(vec![served], *limits, tell.clone());
         let server = ProtocolServer {
             listen,
             tls: None,
@@ -113,7 +116,7 @@ impl Serving {
         runtime.spawn(async move {
             workers.begin().await.unwrap();
             let listening = |address| heard.send(address).unwrap();
-            serve(server, queries, tell, listening, async { drop(ended.await) }).await.unwrap();
+            serve(server, tell, listening, async { drop(ended.await) }).await.unwrap();
             workers.end();
         });
         let address = runtime.block_on(listening).expect("the server ended");

@@ -11,6 +11,8 @@ mod directory;
 mod docs;
 mod endings;
 mod exits;
+#[cfg(feature = "serve")]
+mod exits_served;
 mod export;
 mod export_hostile;
 mod export_to;

@@ -20,7 +20,7 @@ use arrow_flight::{FlightInfo, IpcMessage};
 use binlogz_flight::{FlightAnswers, serve};
 use binlogz_query::{Logs, QueryEngine, QueryOptions};
 use binlogz_query_server::{
-    ProtocolServer, QueryAccounts, StatementLimits, WorkerCommand, Workers, questions, work,
+    AccountLogs, ProtocolServer, QueryAccounts, StatementLimits, WorkerCommand, Workers, questions, work,
 };
 use binlogz_testkit::assert_golden;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
@@ -87,7 +87,8 @@ fn answers() -> String {
         planning_time: PATIENCE,
     };
     let tell = Arc::new(|line: &str| eprintln!("{line}"));
-    let workers = Workers::new(command, limits, engine.queries(), tell.clone());
+    let logs = AccountLogs { accounts: vec!["reader".to_owned()], queries: engine.queries(), command };
+    let workers = Workers::new(vec![logs], limits, tell.clone());
     let server = ProtocolServer {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         tls: None,
@@ -101,11 +102,10 @@ fn answers() -> String {
     let runtime = runtime();
     let (heard, listening) = oneshot::channel();
     let (end, ended) = oneshot::channel::<()>();
-    let queries = engine.queries();
     runtime.spawn(async move {
         let listening = |address| heard.send(address).unwrap();
         workers.begin().await.unwrap();
-        serve(server, queries, tell, listening, async { drop(ended.await) }).await.unwrap();
+        serve(server, tell, listening, async { drop(ended.await) }).await.unwrap();
     });
     let text = runtime.block_on(async {
         let address = listening.await.expect("the server ended");

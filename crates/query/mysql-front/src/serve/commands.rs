@@ -283,7 +283,8 @@ impl MysqlConnection {
         if database == Names::LOG_SCHEMA {
             return Ok(database.to_owned());
         }
-        let tables = self.shared.queries.apart(Names::tables).await;
+        let queries = self.shared.workers.queries(self.account()).map_err(of_refusal)?;
+        let tables = queries.apart(Names::tables).await;
         let tables = tables.map_err(|error| of_refusal(error.into()))?;
         match tables.iter().any(|(known, _)| known == database) {
             true => Ok(database.to_owned()),

@@ -23,7 +23,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use binlogz_query::Queries;
 use binlogz_query_server::{
     Logins, PreparedRoom, ProtocolServer, QueryAccounts, QueryServerError, TellLine, Workers,
 };
@@ -39,7 +38,6 @@ pub(crate) struct FrontShared {
     prepared: Arc<PreparedRoom>,
     workers: Arc<Workers>,
     idle: Duration,
-    queries: Queries,
     tell: TellLine,
     tls: Option<tokio_rustls::TlsAcceptor>,
     /// Whether clients must use it: those that come from other machines.
@@ -54,7 +52,6 @@ pub(crate) struct FrontShared {
 /// An address or a certificate that can't be used.
 pub async fn serve(
     server: ProtocolServer,
-    queries: Queries,
     tell: TellLine,
     listening: impl FnOnce(SocketAddr),
     end: impl Future<Output = ()>,
@@ -66,18 +63,8 @@ pub async fn serve(
     let ProtocolServer { accounts, logins, prepared, workers, idle, .. } = server;
     let clients: Arc<ConnectedClients> = Arc::default();
     let clients_end = Arc::clone(&clients);
-    let shared = Arc::new(FrontShared {
-        accounts,
-        logins,
-        prepared,
-        workers,
-        idle,
-        queries,
-        tell,
-        tls,
-        requires_tls,
-        clients,
-    });
+    let shared =
+        Arc::new(FrontShared { accounts, logins, prepared, workers, idle, tell, tls, requires_tls, clients });
     let accept = async move {
         loop {
             let bytes = listener.next().await;
