@@ -309,7 +309,6 @@ impl TableAt {
         if let Some(begin) = heads::from_moment(&mut files, keyring.as_ref(), self.at.moment)? {
             self.begin(keys, &begin)?;
         }
-        heads::follow_one_another(&files, keyring.as_ref())?;
         let count = files.len();
         for (number, log) in files.iter().enumerate() {
             let input = log.open(keyring.as_ref())?;
