@@ -4,7 +4,6 @@
 use std::io::{self, Read};
 
 use binlogz_binlog::header::HEADER_SIZE;
-use binlogz_binlog::row::Row;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_source::ConnectOptions;
@@ -12,13 +11,10 @@ use binlogz_source::ConnectOptions;
 use super::server_logs::ServerLogs;
 use super::session::ServerPosition;
 use super::{ApplyError, NOTHING_YET};
-use crate::choose::{Operation, Range, RowSelection};
+use crate::choose::{Range, RowSelection};
 use crate::pass::{
-    ChoiceListener, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
-    TransactionEnding, read_log,
+    ChoiceListener, FollowedTransaction, Follower, NoRows, Search, TransactionEnding, read_log,
 };
-use crate::record::RowAt;
-use crate::table::{Structure, WrittenTable};
 
 /// The GTIDs of the transactions that this session committed, in order; `None` for those without.
 pub(crate) fn committed(
@@ -28,14 +24,7 @@ pub(crate) fn committed(
     let trouble = |error| ApplyError::server("asking for the binary log", error, NOTHING_YET);
     let logs = ServerLogs::open(connect, &place.log, place.position).map_err(trouble)?;
     let selection = RowSelection { thread_ids: vec![place.thread], ..RowSelection::default() };
-    let search = Search {
-        selection: &selection,
-        schema: None,
-        history: None,
-        carrying: None,
-        renderer: &SilentServer,
-        workers: 1,
-    };
+    let search = Search::new(&selection, &NoRows, 1);
     let mut follower = Follower::new(FoundTexts(Vec::new()));
     let mut is_first = true;
     while let Some((_, mut reader)) = logs.next_log().map_err(trouble)? {
@@ -46,7 +35,7 @@ pub(crate) fn committed(
             break;
         }
         let input = Input::Stream(Box::new(io::Cursor::new(front).chain(reader)));
-        let whole = Range { start: 0, stop: u64::MAX };
+        let whole = Range::WHOLE;
         // It asks for transactions, not for their changes.
         let (RunSummary { read: _, unread: _ }, _) =
             read_log(input, (&place.log, whole), &search, &mut follower, &mut |_| {})?;
@@ -63,31 +52,9 @@ fn began_with_server(front: &[u8]) -> bool {
     front.get(CREATED_OFFSET..FRONT_SIZE).is_some_and(|created| created.iter().any(|byte| *byte != 0))
 }
 
-struct SilentServer;
-
-impl Renderer for SilentServer {
-    fn render(&self, _: &WrittenTable, _: Operation, _: &Row<'_, '_>, _: &mut Vec<u8>) -> RowRendering {
-        RowRendering::Nothing
-    }
-}
-
 struct FoundTexts(Vec<Option<String>>);
 
 impl ChoiceListener for FoundTexts {
-    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &FollowedTransaction, _: &RowAt<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn statement(&mut self, _: &FollowedTransaction, _: &StatementAt<'_>, _: bool) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn decided(&mut self, _: &str, _: bool) {}
-
     fn end(&mut self, transaction: &FollowedTransaction, ending: TransactionEnding) -> io::Result<()> {
         if ending == TransactionEnding::Whole {
             self.0.push(transaction.gtid.clone());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::event::{Bitmap, RowsEvent, RowsFlags, ServerFamily, TableId};
-use binlogz_binlog::row::{CellContent, Row, RowDecoder};
+use binlogz_binlog::row::{CellContent, RowDecoder};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{ReferentialRule, SchemaFile};
@@ -17,7 +17,7 @@ use super::rows::{ChildRows, Reference, RowId, values};
 use crate::choose::{Operation, Range, RowSelection};
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
-    StatementWords, TransactionEnding, read_log,
+    StatementWords, TableRow, TransactionEnding, read_log,
 };
 use crate::record::{
     ImageCells, RowAt, RowFlags, RowImages, RowPlace, cells_of, family_of_kept, read_cells, schema_of_kept,
@@ -51,16 +51,8 @@ impl<'o, R: Renderer> EffectFinder<'o, R> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunSummary, Error> {
-        let search = Search {
-            selection: &self.selection,
-            schema: Some(self.schema),
-            history: None,
-            carrying: None,
-            renderer: &AsCells,
-            workers,
-        };
-        let whole = Range { start: 0, stop: u64::MAX };
-        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(ran, _)| ran)
+        let search = Search { schema: Some(self.schema), ..Search::new(&self.selection, &AsCells, workers) };
+        read_log(input, (name, Range::WHOLE), &search, &mut self.follower, progress).map(|(ran, _)| ran)
     }
 
     pub(crate) fn finish(self) -> Cascades {
@@ -74,13 +66,7 @@ impl<'o, R: Renderer> EffectFinder<'o, R> {
 struct AsCells;
 
 impl Renderer for AsCells {
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
+    fn render(&self, TableRow { table, operation, row }: TableRow<'_>, out: &mut Vec<u8>) -> RowRendering {
         let [before, after] =
             [row.before, row.after].map(|image| Some(cells_of(&image?, table.schema.columns().len())));
         RowImages { operation, before, after }.push(out);
@@ -420,7 +406,7 @@ impl<'o, R: Renderer> Families<'o, R> {
         let mut rows = self.decoder.rows(&known.schema, &event).map_err(io::Error::other)?;
         let Some(row) = rows.next_row().map_err(io::Error::other)? else { return Ok(()) };
         let mut text = Vec::new();
-        match self.renderer.render(known, operation, &row, &mut text) {
+        match self.renderer.render(TableRow { table: known, operation, row: &row }, &mut text) {
             RowRendering::Text(flags) | RowRendering::Lacking(flags) => {
                 self.effects.child(effect, layout, (flags, &text))
             }
@@ -497,7 +483,7 @@ impl<R: Renderer> ChoiceListener for Families<'_, R> {
         self.follow(layout, before.as_ref(), after.as_ref())
     }
 
-    fn statement(&mut self, _: &FollowedTransaction, statement: &StatementAt<'_>, _: bool) -> io::Result<()> {
+    fn statement(&mut self, _: &FollowedTransaction, statement: StatementAt<'_>) -> io::Result<()> {
         let text = String::from_utf8_lossy(statement.text);
         let words = StatementWords::of(&text);
         let current = String::from_utf8_lossy(statement.database);

@@ -104,6 +104,11 @@ pub struct Range {
     pub stop: u64,
 }
 
+impl Range {
+    /// All of a log.
+    pub const WHOLE: Range = Range { start: 0, stop: u64::MAX };
+}
+
 impl RowSelection {
     /// The name that stands for all tables of a database.
     pub const ALL_TABLES: &str = "*";

@@ -27,7 +27,7 @@ use crate::choose::{Condition, ConditionError, Operation};
 use crate::digest::Digests;
 use crate::pass::{
     Error, FollowedTransaction, HistoryUse, OmittedColumns, REPLACED, RebuiltColumns, Renderer, RowRendering,
-    StatementWords, TransactionEnding, UNSURE, lacks_columns, row_digest, written_table,
+    StatementWords, TableRow, TransactionEnding, UNSURE, lacks_columns, row_digest, written_table,
 };
 use crate::record::{ImageCells, RowImages, cell_bytes, family_of_kept, read_cells, schema_of_kept};
 use crate::table::{Structure, WrittenTable};
@@ -510,12 +510,13 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
             let KnownImages { logged_before, logged_after, .. } = &row;
             let columns = RebuiltColumns { logged_before, logged_after, why: &why };
             is_incomplete = lacks_columns(&layout.written, decoded);
+            let row_of_table = TableRow { table: &layout.written, operation, row: decoded };
             match row.unsure {
                 Some(why) => {
                     let columns = RebuiltColumns { why, ..columns };
-                    renderer.render_unsure(&layout.written, decoded, Some(&columns), &mut text)
+                    renderer.render_unsure(row_of_table, Some(&columns), &mut text)
                 }
-                None => renderer.render_rebuilt(&layout.written, operation, decoded, &columns, &mut text),
+                None => renderer.render_rebuilt(row_of_table, &columns, &mut text),
             }
         })?;
         self.incomplete.extend(row.row.filter(|_| is_incomplete));

@@ -450,12 +450,7 @@ impl ChoiceListener for Writer<'_> {
         ShownRow { parts_end: self.parts.size(), place }.put(&mut self.rows, text)
     }
 
-    fn statement(
-        &mut self,
-        transaction: &FollowedTransaction,
-        statement: &StatementAt<'_>,
-        _: bool,
-    ) -> io::Result<()> {
+    fn statement(&mut self, transaction: &FollowedTransaction, statement: StatementAt<'_>) -> io::Result<()> {
         if let Some(statements) = &mut self.statements {
             statement.record(transaction, statements);
         }

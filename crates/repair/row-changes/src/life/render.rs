@@ -10,7 +10,9 @@ use binlogz_print::jsonl::{LargeValue, push_string, push_value};
 use super::LifeFormat;
 use crate::choose::Operation;
 use crate::images::text_of_document;
-use crate::pass::{FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, lacks_columns};
+use crate::pass::{
+    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, TableRow, lacks_columns,
+};
 use crate::record::RowFlags;
 use crate::sql::literal::{LargeLiteral, push_front};
 use crate::sql::text::{HEX_BEGIN, push, push_hex, push_hex_digits, push_shown, push_shown_characters};
@@ -34,46 +36,36 @@ pub(super) struct ChangeRenderer {
 }
 
 impl Renderer for ChangeRenderer {
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
+    fn render(&self, row: TableRow<'_>, out: &mut Vec<u8>) -> RowRendering {
         // Nothing fails that keeps the text.
-        let _ = self.write(table, (operation, row, None), out, &mut |_| Ok(()));
+        let _ = self.write(row, None, out, &mut |_| Ok(()));
         RowRendering::Text(0)
     }
 
     fn render_in_parts(
         &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
+        row: TableRow<'_>,
         out: &mut Vec<u8>,
         pass_on: &mut PassOnText<'_>,
     ) -> io::Result<RowRendering> {
         // CSV shows what is logged.
-        if self.format != LifeFormat::Csv && lacks_columns(table, row) {
+        if self.format != LifeFormat::Csv && lacks_columns(row.table, row.row) {
             // Another text may take the place of this one.
-            self.write(table, (operation, row, None), out, &mut |_| Ok(()))?;
+            self.write(row, None, out, &mut |_| Ok(()))?;
             return Ok(RowRendering::Lacking(0));
         }
-        self.write(table, (operation, row, None), out, pass_on)?;
+        self.write(row, None, out, pass_on)?;
         Ok(RowRendering::Text(0))
     }
 
     fn render_rebuilt(
         &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
+        row: TableRow<'_>,
         columns: &RebuiltColumns<'_>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
-        let _ = self.write(table, (operation, row, Some(columns)), out, &mut |_| Ok(()));
-        RowRendering::Text(if lacks_columns(table, row) { RowFlags::MISSING } else { 0 })
+        let _ = self.write(row, Some(columns), out, &mut |_| Ok(()));
+        RowRendering::Text(if lacks_columns(row.table, row.row) { RowFlags::MISSING } else { 0 })
     }
 
     fn defers_conditions(&self) -> bool {
@@ -88,15 +80,15 @@ impl Renderer for ChangeRenderer {
 impl ChangeRenderer {
     fn write(
         &self,
-        table: &WrittenTable,
-        (operation, row, columns): (Operation, &Row<'_, '_>, Option<&RebuiltColumns<'_>>),
+        row: TableRow<'_>,
+        columns: Option<&RebuiltColumns<'_>>,
         out: &mut Vec<u8>,
         pass_on: &mut PassOnText<'_>,
     ) -> io::Result<()> {
         match self.format {
-            LifeFormat::Text => text(table, (operation, row, columns), out),
-            LifeFormat::Json => json(table, (operation, row, columns), out, pass_on)?,
-            LifeFormat::Csv => csv(table, operation, row, out, pass_on)?,
+            LifeFormat::Text => text(row, columns, out),
+            LifeFormat::Json => json(row, columns, out, pass_on)?,
+            LifeFormat::Csv => csv(row, out, pass_on)?,
         }
         Ok(())
     }
@@ -215,8 +207,8 @@ fn value(column: &TableColumn, row: &Row<'_, '_>, cell: &Cell<'_>, size_max: usi
 }
 
 fn text(
-    table: &WrittenTable,
-    (operation, row, rebuilt): (Operation, &Row<'_, '_>, Option<&RebuiltColumns<'_>>),
+    TableRow { table, operation, row }: TableRow<'_>,
+    rebuilt: Option<&RebuiltColumns<'_>>,
     out: &mut Vec<u8>,
 ) {
     push(out, format_args!("{} {}\n", operation.name(), printable(&table.shown())));
@@ -258,8 +250,8 @@ fn short(value: &[u8]) -> String {
 }
 
 fn json(
-    table: &WrittenTable,
-    (operation, row, rebuilt): (Operation, &Row<'_, '_>, Option<&RebuiltColumns<'_>>),
+    TableRow { table, operation, row }: TableRow<'_>,
+    rebuilt: Option<&RebuiltColumns<'_>>,
     out: &mut Vec<u8>,
     pass_on: &mut PassOnText<'_>,
 ) -> io::Result<()> {
@@ -359,9 +351,7 @@ fn push_origins(out: &mut Vec<u8>, table: &WrittenTable, row: &Row<'_, '_>, colu
 
 /// A line for each column.
 fn csv(
-    table: &WrittenTable,
-    operation: Operation,
-    row: &Row<'_, '_>,
+    TableRow { table, operation, row }: TableRow<'_>,
     out: &mut Vec<u8>,
     pass_on: &mut PassOnText<'_>,
 ) -> io::Result<()> {

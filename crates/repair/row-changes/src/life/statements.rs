@@ -3,18 +3,15 @@
 use std::io;
 
 use binlogz_binlog::gtid::GtidSet;
-use binlogz_binlog::row::Row;
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory};
 
-use crate::choose::{Operation, Range, RowSelection};
+use crate::choose::{Range, RowSelection};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTransaction, Follower, Renderer, RowRendering, Search, StatementAt,
+    Break, ChoiceListener, Error, FollowedTransaction, Follower, NoRows, Search, StatementAt,
     TransactionEnding, read_log,
 };
-use crate::record::RowAt;
-use crate::table::{Structure, WrittenTable};
 
 /// Reads the statements of logs, which tell what tables were at the time of their rows.
 ///
@@ -57,16 +54,9 @@ impl StatementsAhead {
             gtids: Some(GtidSet::new()),
             ..RowSelection::default()
         };
-        let search = Search {
-            selection: &nothing,
-            schema: None,
-            history: None,
-            carrying: None,
-            renderer: &NoRows,
-            workers,
-        };
-        let whole = Range { start: 0, stop: u64::MAX };
-        read_log(input, (name, whole), &search, &mut self.follower, progress).map(|(summary, _)| summary)
+        let search = Search::new(&nothing, &NoRows, workers);
+        let ran = read_log(input, (name, Range::WHOLE), &search, &mut self.follower, progress);
+        ran.map(|(summary, _)| summary)
     }
 
     /// The history of tables, and whether a statement may have changed one that is chosen.
@@ -88,14 +78,6 @@ impl StatementsAhead {
     }
 }
 
-struct NoRows;
-
-impl Renderer for NoRows {
-    fn render(&self, _: &WrittenTable, _: Operation, _: &Row<'_, '_>, _: &mut Vec<u8>) -> RowRendering {
-        RowRendering::Nothing
-    }
-}
-
 impl ChoiceListener for StatementRecorder {
     fn wants_statements_after(&self) -> bool {
         true
@@ -106,25 +88,10 @@ impl ChoiceListener for StatementRecorder {
         Ok(())
     }
 
-    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &FollowedTransaction, _: &RowAt<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn statement(
-        &mut self,
-        transaction: &FollowedTransaction,
-        statement: &StatementAt<'_>,
-        _: bool,
-    ) -> io::Result<()> {
+    fn statement(&mut self, transaction: &FollowedTransaction, statement: StatementAt<'_>) -> io::Result<()> {
         statement.record(transaction, &mut self.history);
         Ok(())
     }
-
-    fn decided(&mut self, _: &str, _: bool) {}
 
     fn end(&mut self, _: &FollowedTransaction, _: TransactionEnding) -> io::Result<()> {
         Ok(())

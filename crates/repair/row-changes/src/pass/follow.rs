@@ -41,7 +41,7 @@ pub(crate) struct FollowedTransaction {
     /// The identifier of a transaction that is prepared, not committed, as the server spells it.
     pub(crate) prepared: Option<String>,
     pub(crate) id: Option<Gtid>,
-    is_chosen: bool,
+    pub(crate) is_chosen: bool,
     /// Whether it is chosen if its session is, which its first statement tells.
     may_be_chosen: bool,
     has_savepoint_rollback: bool,
@@ -119,7 +119,9 @@ pub(crate) trait ChoiceListener {
     fn begin(&mut self, _gtid: Option<&Gtid>, _time: u64) {}
 
     /// The rows after this are of this table.
-    fn table(&mut self, database: &[u8], table: &[u8], structure: Structure) -> io::Result<()>;
+    fn table(&mut self, _database: &[u8], _table: &[u8], _structure: Structure) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The table map of the table of the last rows, if the renderer needs it.
     fn table_map(&mut self, _map: &[u8]) -> io::Result<()> {
@@ -140,7 +142,9 @@ pub(crate) trait ChoiceListener {
     }
 
     /// A row.
-    fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()>;
+    fn row(&mut self, _transaction: &FollowedTransaction, _row: &RowAt<'_>) -> io::Result<()> {
+        Ok(())
+    }
 
     /// The images after this are of the table of this map, which stands at this place.
     fn images_table(&mut self, _place: HistoryPlace, _map: &[u8]) -> Result<(), Error> {
@@ -167,13 +171,14 @@ pub(crate) trait ChoiceListener {
     /// A statement that is no transaction control. It is told of those that weren't chosen too.
     fn statement(
         &mut self,
-        transaction: &FollowedTransaction,
-        statement: &StatementAt<'_>,
-        is_chosen: bool,
-    ) -> io::Result<()>;
+        _transaction: &FollowedTransaction,
+        _statement: StatementAt<'_>,
+    ) -> io::Result<()> {
+        Ok(())
+    }
 
     /// A prepared transaction was committed or rolled back, chosen or not.
-    fn decided(&mut self, xid: &str, is_committed: bool);
+    fn decided(&mut self, _xid: &str, _is_committed: bool) {}
 
     /// The end of any transaction, before [`ChoiceListener::end`].
     fn passed(&mut self, _transaction: &FollowedTransaction, _ending: TransactionEnding) {}
@@ -213,7 +218,7 @@ impl<L: ChoiceListener> Follower<L> {
             listener,
             log: String::new(),
             log_number: 0,
-            range: Range { start: 0, stop: u64::MAX },
+            range: Range::WHOLE,
             order: LogOrder::default(),
             open: None,
             count: 0,
@@ -465,7 +470,7 @@ impl<L: ChoiceListener> Follower<L> {
                     has_failed: query.error_code != 0,
                     sql_mode: sql_mode.unwrap_or(0),
                 };
-                self.listener.statement(open, &statement, open.is_chosen)?;
+                self.listener.statement(open, statement)?;
             }
             StatementKind::Begin
             | StatementKind::Commit

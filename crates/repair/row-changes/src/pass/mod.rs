@@ -41,7 +41,8 @@ pub(crate) use follow::{
 };
 pub(crate) use order::Break;
 pub(crate) use renderer::{
-    FollowedTables, PassOnText, RebuiltColumns, Renderer, RowRendering, digests_of, lacks_columns, row_digest,
+    FollowedTables, NoRows, PassOnText, RebuiltColumns, Renderer, RowRendering, TableRow, digests_of,
+    lacks_columns, row_digest,
 };
 pub(crate) use replaced::{OmittedColumns, REPLACED, UNSURE};
 pub(crate) use shortened::shortened;
@@ -82,6 +83,13 @@ pub(crate) struct Search<'o, R> {
     pub(crate) carrying: Option<&'o CarryingKeys<'o>>,
     pub(crate) renderer: &'o R,
     pub(crate) workers: usize,
+}
+
+impl<'o, R> Search<'o, R> {
+    /// A search that knows nothing of tables but what the logs tell.
+    pub(crate) fn new(selection: &'o RowSelection, renderer: &'o R, workers: usize) -> Self {
+        Search { selection, schema: None, history: None, carrying: None, renderer, workers }
+    }
 }
 
 /// The history of tables, and what their columns are called by it.

@@ -10,40 +10,38 @@ use crate::digest::Digests;
 use crate::record::RowFlags;
 use crate::table::WrittenTable;
 
+/// A row's change, and the table that it is in.
+#[derive(Clone, Copy)]
+pub(crate) struct TableRow<'r> {
+    pub(crate) table: &'r WrittenTable,
+    pub(crate) operation: Operation,
+    pub(crate) row: &'r Row<'r, 'r>,
+}
+
 /// The maker of text from rows.
 pub(crate) trait Renderer {
     /// Appends it.
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering;
+    fn render(&self, row: TableRow<'_>, out: &mut Vec<u8>) -> RowRendering;
 
     /// Appends it as [`Renderer::render`] does. Of a long text, parts may be passed on before, which empties `out`; then the text
     /// stands.
     fn render_in_parts(
         &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
+        row: TableRow<'_>,
         out: &mut Vec<u8>,
         _pass_on: &mut PassOnText<'_>,
     ) -> io::Result<RowRendering> {
-        Ok(self.render(table, operation, row, out))
+        Ok(self.render(row, out))
     }
 
     /// Appends a row with columns that its images in the log lack.
     fn render_rebuilt(
         &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
+        row: TableRow<'_>,
         columns: &RebuiltColumns<'_>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
-        match self.render(table, operation, row, out) {
+        match self.render(row, out) {
             RowRendering::Lacking(flags) => {
                 out.extend_from_slice(b"; ");
                 out.extend_from_slice(columns.why.as_bytes());
@@ -57,14 +55,13 @@ pub(crate) trait Renderer {
     /// looked for.
     fn render_unsure(
         &self,
-        table: &WrittenTable,
-        row: &Row<'_, '_>,
+        row: TableRow<'_>,
         columns: Option<&RebuiltColumns<'_>>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
         match columns {
-            Some(columns) => self.render_rebuilt(table, Operation::Update, row, columns, out),
-            None => match self.render(table, Operation::Update, row, out) {
+            Some(columns) => self.render_rebuilt(row, columns, out),
+            None => match self.render(row, out) {
                 RowRendering::Text(flags) | RowRendering::Lacking(flags) => RowRendering::Lacking(flags),
                 RowRendering::Nothing => RowRendering::Nothing,
             },
@@ -99,6 +96,15 @@ pub(crate) trait Renderer {
     /// Whether the renderer is to be told of table maps.
     fn needs_table_maps(&self) -> bool {
         false
+    }
+}
+
+/// A renderer for passes that need no rows.
+pub(crate) struct NoRows;
+
+impl Renderer for NoRows {
+    fn render(&self, _: TableRow<'_>, _: &mut Vec<u8>) -> RowRendering {
+        RowRendering::Nothing
     }
 }
 

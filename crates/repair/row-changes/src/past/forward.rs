@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read, Write};
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_binlog::row::{Cell, Row, RowImage, Value};
+use binlogz_binlog::row::{Cell, RowImage, Value};
 use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
@@ -19,16 +19,16 @@ use super::dump::{DumpPlace, DumpedTable, literal, number};
 use super::indirect::{IndirectStatements, IsolatedTables};
 use super::moment::TableMoment;
 use super::write::{LiveColumn, PastFormat, RowWriter, begin_script, end_script};
-use crate::choose::{Operation, Range, RowSelection};
+use crate::choose::{Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, RebuiltColumns, Renderer, RowRendering,
-    Search, StatementAt, StatementWords, TransactionEnding, UNSURE, read_log,
+    Search, StatementAt, StatementWords, TableRow, TransactionEnding, UNSURE, read_log,
 };
 use crate::record::{KeyRecord, KeyState, RecordFields, RowAt, put_no_key, put_sized};
 use crate::sql::literal::{column_charset, push_stored};
 use crate::sql::text::push;
-use crate::table::{Structure, WrittenTable, lacks};
+use crate::table::{WrittenTable, lacks};
 
 /// Memory for rows; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
@@ -343,10 +343,6 @@ impl ChoiceListener for LastChanges<'_> {
         };
     }
 
-    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
-        Ok(())
-    }
-
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         if !self.is_between() || self.is_before_position(transaction) {
             return Ok(());
@@ -355,12 +351,7 @@ impl ChoiceListener for LastChanges<'_> {
         self.leave(&format!("{} at {}, {}", transaction.log, row.offset, gtid_of(transaction)), row)
     }
 
-    fn statement(
-        &mut self,
-        transaction: &FollowedTransaction,
-        statement: &StatementAt<'_>,
-        _: bool,
-    ) -> io::Result<()> {
+    fn statement(&mut self, transaction: &FollowedTransaction, statement: StatementAt<'_>) -> io::Result<()> {
         if !self.is_between() || self.is_before_position(transaction) {
             return Ok(());
         }
@@ -430,8 +421,7 @@ struct AsLeft<'o> {
 impl Renderer for AsLeft<'_> {
     fn render_unsure(
         &self,
-        _: &WrittenTable,
-        _: &Row<'_, '_>,
+        _: TableRow<'_>,
         _: Option<&RebuiltColumns<'_>>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
@@ -439,13 +429,7 @@ impl Renderer for AsLeft<'_> {
         RowRendering::Text(0)
     }
 
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
+    fn render(&self, TableRow { table, operation, row }: TableRow<'_>, out: &mut Vec<u8>) -> RowRendering {
         if let Some(unfit) = &table.unfit {
             let why = unfit.replace("--schema doesn't fit", "the dump's table is another one");
             put_no_key(out, &why);

@@ -29,12 +29,12 @@ use crate::choose::{Operation, Range, RowSelection};
 use crate::digest::Digests;
 use crate::pass::{
     Break, ChoiceListener, Error, FollowedTransaction, Follower, HistoryUse, Renderer, RowRendering, Search,
-    StatementAt, StatementWords, TransactionEnding, content, read_log,
+    StatementAt, StatementWords, TableRow, TransactionEnding, content, read_log,
 };
 use crate::record::{KeyRecord, KeyState, RecordFields, RowAt, RowFlags, TouchOfTable, broken, put_no_key};
 use crate::sql::literal::push_stored;
 use crate::sql::text::push;
-use crate::table::{Structure, WrittenTable, lacks};
+use crate::table::{WrittenTable, lacks};
 
 /// Memory for the rows of all tables as they were; the rest goes to a temporary file.
 const ROWS_MEMORY: usize = 16 << 20;
@@ -423,10 +423,6 @@ impl ChoiceListener for FirstTouches {
         }
     }
 
-    fn table(&mut self, _: &[u8], _: &[u8], _: Structure) -> io::Result<()> {
-        Ok(())
-    }
-
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
         if self.is_altered {
             return Ok(());
@@ -448,18 +444,13 @@ impl ChoiceListener for FirstTouches {
         Ok(())
     }
 
-    fn statement(
-        &mut self,
-        transaction: &FollowedTransaction,
-        statement: &StatementAt<'_>,
-        _: bool,
-    ) -> io::Result<()> {
+    fn statement(&mut self, transaction: &FollowedTransaction, statement: StatementAt<'_>) -> io::Result<()> {
         let text = String::from_utf8_lossy(statement.text);
         let words = StatementWords::of(&text);
         if self.now == MomentPhase::After {
             self.logged.begin_later(transaction);
         }
-        self.logged.take(transaction, statement, words.is_ddl());
+        self.logged.take(transaction, &statement, words.is_ddl());
         if self.now != MomentPhase::After || self.is_altered {
             return Ok(());
         }
@@ -653,13 +644,7 @@ struct Touches<'o> {
 }
 
 impl Renderer for Touches<'_> {
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
+    fn render(&self, TableRow { table, operation, row }: TableRow<'_>, out: &mut Vec<u8>) -> RowRendering {
         let mut records = Vec::new();
         for &number in self.concerned.of(&table.schema.database, &table.schema.table) {
             let (Some(own), Some(columns)) = (self.tables.get(number), self.columns.get(number)) else {

@@ -2,23 +2,16 @@
 
 use std::borrow::Cow;
 
-use binlogz_binlog::row::Row;
-
 use super::push_name;
-use crate::choose::{Direction, Operation};
-use crate::pass::shortened;
+use crate::choose::Direction;
+use crate::pass::{TableRow, shortened};
 pub(super) use crate::record::ScriptChange;
 use crate::sql::statement::{RowOutcome, push_key_of, push_statement};
-use crate::table::WrittenTable;
 
 impl<'b> ScriptChange<'b> {
     /// Appends the change of a row.
-    pub(super) fn push(
-        out: &mut Vec<u8>,
-        table: &WrittenTable,
-        (operation, row): (Operation, &Row<'_, '_>),
-        direction: Direction,
-    ) -> RowOutcome {
+    pub(super) fn push(out: &mut Vec<u8>, of: TableRow<'_>, direction: Direction) -> RowOutcome {
+        let TableRow { table, row, .. } = of;
         let mut statement = Vec::new();
         let outcome = push_statement(&mut statement, table, row, direction);
         if !matches!(outcome, RowOutcome::Statement { .. }) {
@@ -27,7 +20,7 @@ impl<'b> ScriptChange<'b> {
         let mut key = Vec::new();
         let where_offset = push_key_of(&mut key, table, row, direction, &statement);
         let mut name = Vec::new();
-        push_name(&mut name, table, operation, row);
+        push_name(&mut name, of);
         let change = ScriptChange {
             table: table.shown().into(),
             name: String::from_utf8_lossy(&name),

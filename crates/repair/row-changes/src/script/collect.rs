@@ -596,12 +596,8 @@ impl ChoiceListener for ScriptCollector<'_> {
         }
     }
 
-    fn statement(
-        &mut self,
-        transaction: &FollowedTransaction,
-        statement: &StatementAt<'_>,
-        is_chosen: bool,
-    ) -> io::Result<()> {
+    fn statement(&mut self, transaction: &FollowedTransaction, statement: StatementAt<'_>) -> io::Result<()> {
+        let is_chosen = transaction.is_chosen;
         if self.is_after && transaction.id.as_ref().is_some_and(|gtid| self.seen.contains(gtid)) {
             return Ok(());
         }

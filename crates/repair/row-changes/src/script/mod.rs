@@ -35,13 +35,13 @@ use binlogz_schema::{SchemaFile, TableHistory};
 
 use crate::apply::ApplyError;
 use crate::cascade::{Cascades, EffectFinder, FamilyError};
-use crate::choose::{Direction, Operation, Range, RowSelection};
+use crate::choose::{Direction, Range, RowSelection};
 use crate::digest::Digests;
 use crate::images::ImageRebuilder;
 use crate::log::images::push_images;
 use crate::pass::{
     CarryingKeys, Error, FollowedTables, Follower, HistoryUse, RebuiltColumns, Renderer, RowRendering,
-    Search, UNSURE, digests_of, lacks_columns, read_log,
+    Search, TableRow, UNSURE, digests_of, lacks_columns, read_log,
 };
 use crate::record::{LoggedChange, RowFlags};
 use crate::sql::literal::push_equal;
@@ -388,17 +388,9 @@ impl<'o> Script<'o> {
         }
         // No transaction is chosen.
         let nothing = RowSelection { tables, gtids: Some(GtidSet::new()), ..RowSelection::default() };
-        let search = Search {
-            selection: &nothing,
-            schema: None,
-            history: None,
-            carrying: None,
-            renderer: &renderer,
-            workers,
-        };
-        let whole = Range { start: 0, stop: u64::MAX };
+        let search = Search::new(&nothing, &renderer, workers);
         let (RunSummary { read, unread }, _) =
-            read_log(input, (name, whole), &search, &mut self.follower, progress)?;
+            read_log(input, (name, Range::WHOLE), &search, &mut self.follower, progress)?;
         if let Some(unread) = unread.iter().next() {
             self.columns_unknown(&format!("{name} {unread}"));
             self.repeated_unknown(&format!("{name} {unread}"));
@@ -541,20 +533,15 @@ impl Rows {
 }
 
 impl Renderer for Rows {
-    fn render(
-        &self,
-        table: &WrittenTable,
-        operation: Operation,
-        row: &Row<'_, '_>,
-        out: &mut Vec<u8>,
-    ) -> RowRendering {
+    fn render(&self, of: TableRow<'_>, out: &mut Vec<u8>) -> RowRendering {
+        let TableRow { table, row, .. } = of;
         let start = out.len();
         let outcome = match self.form {
             ScriptForm::Sql => push_statement(out, table, row, self.direction),
-            ScriptForm::Apply => ScriptChange::push(out, table, (operation, row), self.direction),
+            ScriptForm::Apply => ScriptChange::push(out, of, self.direction),
             ScriptForm::Log => {
                 let keys = self.digest_of_keys(table, row);
-                LoggedChange::push_front(out, |out| push_name(out, table, operation, row), keys);
+                LoggedChange::push_front(out, |out| push_name(out, of), keys);
                 match push_images(out, table, row, self.direction) {
                     Ok(true) => RowOutcome::Statement { is_lenient: false },
                     Ok(false) => RowOutcome::Nothing,
@@ -569,7 +556,7 @@ impl Renderer for Rows {
             }
             RowOutcome::Missing(why) => {
                 out.truncate(start);
-                push_missing(out, table, (operation, row), &why);
+                push_missing(out, of, &why);
                 // Without its columns' names a row can't be written anyway, nor can one of a table that doesn't fit.
                 let may_be_rebuilt =
                     table.unfit.is_none() && (table.has_names || self.form == ScriptForm::Log);
@@ -583,13 +570,12 @@ impl Renderer for Rows {
 
     fn render_unsure(
         &self,
-        table: &WrittenTable,
-        row: &Row<'_, '_>,
+        row: TableRow<'_>,
         columns: Option<&RebuiltColumns<'_>>,
         out: &mut Vec<u8>,
     ) -> RowRendering {
         let why = columns.map_or(UNSURE, |columns| columns.why);
-        push_missing(out, table, (Operation::Update, row), why);
+        push_missing(out, row, why);
         RowRendering::Lacking(RowFlags::MISSING)
     }
 
@@ -624,17 +610,12 @@ impl Renderer for Rows {
 }
 
 /// Says of a row why it can't be written.
-fn push_missing(
-    out: &mut Vec<u8>,
-    table: &WrittenTable,
-    (operation, row): (Operation, &Row<'_, '_>),
-    why: &str,
-) {
+fn push_missing(out: &mut Vec<u8>, TableRow { table, operation, row }: TableRow<'_>, why: &str) {
     push(out, format_args!("{} of a row in {}: {why}; the row has ", operation.name(), table.shown()));
     push_row(out, table, row);
 }
 
-fn push_name(out: &mut Vec<u8>, table: &WrittenTable, operation: Operation, row: &Row<'_, '_>) {
+fn push_name(out: &mut Vec<u8>, TableRow { table, operation, row }: TableRow<'_>) {
     push(out, format_args!("{} of a row in {}: ", operation.name(), table.shown()));
     push_row(out, table, row);
 }

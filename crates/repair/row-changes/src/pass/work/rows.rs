@@ -11,7 +11,7 @@ use binlogz_schema::HistoryPlace;
 use super::{PassWorker, is_among, record_table};
 use crate::choose::{ConditionError, Operation, RowSelection};
 use crate::pass::Error;
-use crate::pass::renderer::{Renderer, RowRendering};
+use crate::pass::renderer::{Renderer, RowRendering, TableRow};
 use crate::pass::replaced::{UNSURE, may_give_defaults};
 use crate::pass::tables_then::written_table;
 use crate::record::{BatchRecord, RowAt, RowFlags, RowImages, RowKeys, cells_with_differences};
@@ -194,15 +194,16 @@ impl<R: Renderer> RowRecords<'_, R> {
     /// Passes on a chosen row's text.
     fn put_text(&mut self, row: &Row<'_, '_>, number: u64, is_unsure: bool) -> Result<(), Error> {
         self.text.clear();
+        let row = TableRow { table: self.table, operation: self.operation, row };
         let rendering = match is_unsure {
-            true => self.renderer.render_unsure(self.table, row, None, self.text),
+            true => self.renderer.render_unsure(row, None, self.text),
             false => {
                 let mut pass_on = |text: &mut Vec<u8>| {
                     BatchRecord::RowPart(text).put(self.records)?;
                     text.clear();
                     Ok(())
                 };
-                self.renderer.render_in_parts(self.table, self.operation, row, self.text, &mut pass_on)?
+                self.renderer.render_in_parts(row, self.text, &mut pass_on)?
             }
         };
         let flags = match rendering {
