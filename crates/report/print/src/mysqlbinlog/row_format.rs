@@ -4,19 +4,11 @@ use binlogz_binlog::event::QueryEvent;
 use binlogz_binlog::statement::StatementKind;
 use binlogz_binlog::{EventClass, EventHeader};
 
-/// Where the next event is in a transaction, as far as the option cares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct RowFormat;
-
-impl RowFormat {
-    /// The error in an event, in mysqlbinlog's words.
-    pub(super) fn check(self, header: &EventHeader, body: &[u8]) -> Option<String> {
-        let class = header.event_type.class();
-        let refused = class.is_load_or_value() || class == EventClass::Statement && is_refused(body);
-        refused.then(|| {
-            "Event being written violates the --require-row-format parameter constraints.".to_owned()
-        })
-    }
+/// The error in an event, in mysqlbinlog's words.
+pub(super) fn check(header: &EventHeader, body: &[u8]) -> Option<String> {
+    let class = header.event_type.class();
+    let refused = class.is_load_or_value() || class == EventClass::Statement && is_refused(body);
+    refused.then(|| "Event being written violates the --require-row-format parameter constraints.".to_owned())
 }
 
 /// Changes of data and of temporary tables, as statements.

@@ -54,7 +54,6 @@ pub struct MysqlbinlogState {
     pub(super) load_files: BTreeMap<u32, PathBuf>,
     /// Names of files made ahead of the text that mentions them.
     pub(super) made_files: VecDeque<PathBuf>,
-    pub(super) row_format: super::row_format::RowFormat,
     /// Why nothing more is shown.
     pub(super) stopped: Option<PrintStop>,
     /// Warnings for stderr, each given once.

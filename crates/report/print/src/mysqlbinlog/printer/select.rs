@@ -13,6 +13,7 @@ use binlogz_flow::events::Event;
 use super::statement::ends_group;
 use super::{PrintStep, Run};
 use crate::mysqlbinlog::query::end_line;
+use crate::mysqlbinlog::row_format;
 use crate::mysqlbinlog::shown::ShownEvent;
 use crate::mysqlbinlog::state::{BufferedEvent, PrintStop};
 use crate::number::push_unsigned;
@@ -228,7 +229,7 @@ impl Run<'_> {
         }
         if self.options.require_row_format
             && !shown.inside_payload
-            && let Some(refused) = self.state.row_format.check(&shown.header, shown.body)
+            && let Some(refused) = row_format::check(&shown.header, shown.body)
         {
             return Ok(PrintStep::Error(refused));
         }
