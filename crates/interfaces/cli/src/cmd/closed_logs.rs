@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlogz_archive::existing;
+use binlogz_archive::format::FileEntry;
+use binlogz_archive::storage::Manner;
 use binlogz_binlog::gtid::Gtid;
 use binlogz_relay::{BringBack, EndedLogs, LogError, StopAt};
 use binlogz_replay::{ReplayError, ReplayListener, ReplayedLogs};
 use clap::Args;
 use tempfile::TempDir;
 
-use super::archive::end_of;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::interrupt;
 use crate::keyring::KeyringArg;
@@ -102,6 +104,21 @@ pub(super) fn open(
         }
         Err(error) => Err(line(error)),
     }
+}
+
+/// Where an archive ends, and how it gets further; `None` if that isn't known.
+fn end_of(archive: &Path) -> Option<String> {
+    let (_, manifest) = existing::open(archive, &Manner::default()).ok()?;
+    end_in_words(&manifest.files)
+}
+
+/// Where logs of an archive end, and how it gets further; `None` if that isn't known.
+pub(super) fn end_in_words(files: &[FileEntry]) -> Option<String> {
+    let (_, last) = files.iter().filter_map(|file| file.times).max_by_key(|(_, last)| *last)?;
+    Some(format!(
+        "the archive ends at {}: FLUSH BINARY LOGS and create again, or --include-active",
+        time::shown(last)
+    ))
 }
 
 /// How far logs go: `UUID:23, committed 2026-11-22 23:10:05`.

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use binlogz_archive::coverage::{Coverage, coverage};
-use binlogz_archive::format::FileEntry;
 use binlogz_archive::last_check::LastChecks;
 use binlogz_archive::storage::ArchiveStorage;
 
 use super::{failure, open};
 use crate::failure::{Result, warn};
-use crate::time;
 
 /// An archive in a list of several.
 pub(super) struct ListedArchive {
@@ -23,21 +21,6 @@ pub(super) fn coverage_of(archive: &Path) -> Result<(Coverage, LastChecks)> {
     let (storage, manifest) = open(archive)?;
     let checks = checks_of(&storage, archive);
     Ok((coverage(&manifest).map_err(failure(archive))?, checks))
-}
-
-/// Where an archive ends, and how it gets further; `None` if that isn't known.
-pub(in crate::cmd) fn end_of(archive: &Path) -> Option<String> {
-    let (_, manifest) = open(archive).ok()?;
-    end_in_words(&manifest.files)
-}
-
-/// Where logs of an archive end, and how it gets further; `None` if that isn't known.
-pub(super) fn end_in_words(files: &[FileEntry]) -> Option<String> {
-    let (_, last) = files.iter().filter_map(|file| file.times).max_by_key(|(_, last)| *last)?;
-    Some(format!(
-        "the archive ends at {}: FLUSH BINARY LOGS and create again, or --include-active",
-        time::shown(last)
-    ))
 }
 
 /// The record of the archive's last checks. A record that can't be read is empty, and a warning says so.

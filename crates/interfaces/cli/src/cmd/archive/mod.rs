@@ -64,8 +64,6 @@ const EXAMPLES: &str = "Examples:
   binlogz archive list /backup/db1
   binlogz archive restore --to back /backup/db1 binlog.000042";
 
-pub(super) use coverage::end_of;
-
 #[derive(Debug, Subcommand)]
 enum ArchiveAction {
     Create(Create),

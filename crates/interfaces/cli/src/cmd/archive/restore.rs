@@ -16,9 +16,9 @@ use binlogz_flow::BoundaryMoment;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
-use super::coverage::end_in_words;
 use super::{failure, json, open, print};
 use crate::Exit;
+use crate::cmd::closed_logs::end_in_words;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::format::ReportFormat;
