@@ -33,6 +33,19 @@ pub enum StatementWork {
     Run,
 }
 
+impl StatementWork {
+    /// The work that a server's request is; `None`: it is no request.
+    fn of(kind: FrameKind) -> Option<Self> {
+        match kind {
+            FrameKind::Plan => Some(StatementWork::Plan),
+            FrameKind::Run => Some(StatementWork::Run),
+            FrameKind::Tables | FrameKind::NoTables | FrameKind::AskTables => None,
+            FrameKind::Ready | FrameKind::Planned | FrameKind::Rows | FrameKind::End => None,
+            FrameKind::Failed => None,
+        }
+    }
+}
+
 /// A worker's half of a protocol: what its statements and answers mean.
 pub trait WorkerProtocol {
     /// The number by which statements name it.
@@ -96,19 +109,7 @@ pub async fn work(
         let Some((kind, body)) = next else { return Ok(()) };
         let asked = AskedStatement::of(body).ok_or_else(|| failed(&"a request that is none"))?;
         let protocol = protocols.iter().find(|protocol| protocol.code() == asked.protocol);
-        let work = match kind {
-            FrameKind::Plan => Some(StatementWork::Plan),
-            FrameKind::Run => Some(StatementWork::Run),
-            FrameKind::Tables
-            | FrameKind::NoTables
-            | FrameKind::AskTables
-            | FrameKind::Ready
-            | FrameKind::Planned
-            | FrameKind::Rows
-            | FrameKind::End
-            | FrameKind::Failed => None,
-        };
-        let (Some(protocol), Some(work)) = (protocol, work) else {
+        let (Some(protocol), Some(work)) = (protocol, StatementWork::of(kind)) else {
             return Err(failed(&"a request that is none"));
         };
         let queries = match queries.within(usize::try_from(asked.memory).unwrap_or(usize::MAX)) {

@@ -199,19 +199,7 @@ impl Recover {
             return Ok(exit);
         }
         if self.check {
-            if let Some(mark) = recovery.mark() {
-                self.say(&format!(
-                    "{}: an earlier run with --fold is not done: its tables are those of no moment until the next one has brought it to {}",
-                    recovery.server(),
-                    mark.last
-                ))?;
-            }
-            if recovery.is_begun() {
-                self.say(&format!(
-                    "{}: an earlier run left its channel {RECOVERY_CHANNEL}; the next one goes on from there",
-                    recovery.server()
-                ))?;
-            }
+            self.say_begun(&recovery)?;
             return Ok(exit);
         }
         if recovery.lacks().is_empty() && recovery.mark().is_none() {
@@ -230,6 +218,23 @@ impl Recover {
             over_incidents: self.over_incidents,
         };
         Ok(self.apply(recovery, source, &incidents.crossed)?.max(exit))
+    }
+
+    /// Says what an earlier run left.
+    fn say_begun(&self, recovery: &Recovery<'_>) -> Result<()> {
+        let server = recovery.server();
+        if let Some(mark) = recovery.mark() {
+            self.say(&format!(
+                "{server}: an earlier run with --fold is not done: its tables are those of no moment until the next one has brought it to {}",
+                mark.last
+            ))?;
+        }
+        if recovery.is_begun() {
+            self.say(&format!(
+                "{server}: an earlier run left its channel {RECOVERY_CHANNEL}; the next one goes on from there"
+            ))?;
+        }
+        Ok(())
     }
 
     /// Refuses a server whose tables may be those of no moment, though no channel tells so. A folded log is checked where it is made.

@@ -138,17 +138,7 @@ impl<'a> Getopt<'a> {
         let name = String::from_utf8_lossy(name).replace('_', "-");
         let FoundOption { definition, loose, maximum, switched } = find(&name);
         let Some(definition) = definition else {
-            let shown = String::from_utf8_lossy(argument);
-            let is_variable = value.is_some() || maximum;
-            let (code, text) = match is_variable {
-                true => (code::UNKNOWN_VARIABLE, format!("unknown variable '{shown}'.")),
-                false => (code::UNKNOWN_OPTION, format!("unknown option '--{shown}'.")),
-            };
-            if loose {
-                self.tell(WARNING, &text);
-                return Ok(());
-            }
-            return self.refuse(code, &text);
+            return self.unknown(argument, value.is_some() || maximum, loose);
         };
         if let Some(on) = switched {
             // Off and 0 is on again.
@@ -182,16 +172,11 @@ impl<'a> Getopt<'a> {
                 self.password(definition, value, on_command_line)
             }
             _ => {
-                let value = match value {
-                    Some(value) => value,
-                    None => match rest.next().filter(|_| on_command_line) {
-                        Some(next) => next.as_os_str(),
-                        None => {
-                            let shown = String::from_utf8_lossy(argument).into_owned();
-                            let text = format!("{program}: option '--{shown}' requires an argument.");
-                            return self.refuse(code::ARGUMENT_REQUIRED, &text);
-                        }
-                    },
+                let next = || rest.next().filter(|_| on_command_line).map(OsString::as_os_str);
+                let Some(value) = value.or_else(next) else {
+                    let shown = String::from_utf8_lossy(argument);
+                    let text = format!("{program}: option '--{shown}' requires an argument.");
+                    return self.refuse(code::ARGUMENT_REQUIRED, &text);
                 };
                 if name == OUTPUT && value == "-" {
                     self.options.result_file = None;
@@ -200,6 +185,20 @@ impl<'a> Getopt<'a> {
                 self.value(definition, value)
             }
         }
+    }
+
+    /// An option that there isn't, or one that sets a variable.
+    fn unknown(&mut self, argument: &[u8], is_variable: bool, is_loose: bool) -> Result<(), ParseStop> {
+        let shown = String::from_utf8_lossy(argument);
+        let (code, text) = match is_variable {
+            true => (code::UNKNOWN_VARIABLE, format!("unknown variable '{shown}'.")),
+            false => (code::UNKNOWN_OPTION, format!("unknown option '--{shown}'.")),
+        };
+        if is_loose {
+            self.tell(WARNING, &text);
+            return Ok(());
+        }
+        self.refuse(code, &text)
     }
 
     fn letters(
