@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, field
-from typing import Collection, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Collection, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
+import pyarrow
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
@@ -111,9 +112,12 @@ def append(
         return done
     if chosen is not None:
         found.tables = {name: met for name, met in found.tables.items() if ".".join(name) in chosen}
-    ledger.begin(first)
     run = _Run(ledger, found, current_rows, text)
+    ledger.begin(first)
     run.plan()
+    for name in chosen or ():
+        if name not in {".".join(known) for known in ledger.names}:
+            done.notes.append(f"{name}: the logs so far have no row change of it")
     run.append(done)
     for note in done.notes:
         warnings.warn(note, LakeWarning, stacklevel=2)
@@ -161,6 +165,8 @@ class _Run:
         self._ledger, self._found, self._has_current, self._as_text = ledger, found, has_current, as_text
         self._source = Source([(path, own) for path, _, own in found.logs], found.gtids)
         self._logs = [os.path.basename(path.rstrip("/")) for path, _, _ in found.logs]
+        if len(set(self._logs)) < len(self._logs):
+            raise ValueError("two logs have the same name, expected those of one server since its last RESET BINARY LOGS")
         #: What all tables have at the end.
         self._covered = str(_native.gtid_set([ledger.covered, found.gtids], []))
         self._number = ledger.run + 1
@@ -225,7 +231,7 @@ class _Run:
         """Finds statements that changed rows without a row event."""
         if self._found.statements_more:
             self._notes.append(f"{self._found.statements_more} statements more than can be looked at: whether they changed rows isn't known")
-        kept = {}
+        kept: Dict[str, List[Name]] = {}
         for name in self._ledger.names:
             kept.setdefault(name[1].lower(), []).append(name)
         for statement in self._found.statements:
@@ -237,6 +243,9 @@ class _Run:
                 for name in self._ledger.names:
                     if name in gone or (name[0], None) in gone:
                         self._empty(name, statement)
+                    elif any(is_same(owner, name[0]) and (own is None or is_same(own, name[1])) for owner, own in gone):
+                        # One table or two, by the server's lower_case_table_names.
+                        self._notes.append(f"{'.'.join(name)}: may have no rows after {statement}")
                 continue
             if is_harmless(statement):
                 continue
@@ -272,7 +281,7 @@ class _Run:
                 done.keys[plan.shown] = keys
         done.transactions = self._ledger.finish(self._covered, self._source.transactions(self._ledger.covered))
         done.run = self._number
-        done.notes = self._notes
+        done.notes += self._notes
 
     def _left(self, table: Table) -> Optional[str]:
         """The transactions that a table has already; None: it has all of the run's."""
@@ -309,6 +318,6 @@ class _Run:
                 rows.take(batch)
         return rows.finish()
 
-    def _batches(self, plan: _Plan, has: str):  # type: ignore[no-untyped-def]
+    def _batches(self, plan: _Plan, has: str) -> Iterator[pyarrow.RecordBatch]:
         is_told = self._found.tables[plan.name].is_told
         return self._source.changes(plan.name, plan.columns.asked(), has, is_told)

@@ -146,15 +146,14 @@ class CurrentRows:
     def _may_have(self, file: DataFile, touched: pyarrow.Table) -> bool:
         """Whether a data file may have one of these keys, by the bounds of the key's first column."""
         field = self._table.schema().find_field(self._key[0])
-        bounds = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
-        if bounds[0] is None or bounds[1] is None:
+        low, high = (file.lower_bounds or {}).get(field.field_id), (file.upper_bounds or {}).get(field.field_id)
+        if low is None or high is None:
             return True
         keys = touched.column(0).to_pylist()
         if isinstance(field.field_type, (IntegerType, LongType)):
-            first, last = (int.from_bytes(bound, "little", signed=True) for bound in bounds)
+            first, last = (int.from_bytes(bound, "little", signed=True) for bound in (low, high))
             return bool(first <= max(keys) and min(keys) <= last)
         if isinstance(field.field_type, StringType):
-            low, high = bounds
             return bool(low <= max(keys).encode() and min(keys).encode() <= high)
         return True
 
