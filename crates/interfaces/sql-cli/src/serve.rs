@@ -115,6 +115,10 @@ fn run(args: ServeArgs) -> Result<(), Error> {
     }
     let ServedAccounts { accounts, by_policy } = accounts(&args)?;
     check(&args, &accounts)?;
+    if args.base.base.is_some() && !by_policy.contains_key(&None) {
+        let what = "--base: its rows are for accounts without a policy, expected one of them";
+        return Err(Error::Sql(what.to_owned()));
+    }
     let tls = tls(&args)?;
     // The first signal ends the server, the second one the process.
     let (end, ended) = oneshot::channel();

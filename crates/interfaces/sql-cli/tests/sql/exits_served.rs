@@ -220,6 +220,18 @@ fn nothing_planted_is_served_by_any_policy() -> Result<()> {
     with_each_log(true, search_served)
 }
 
+/// A base has rows as they are: accounts with a policy have none.
+#[test]
+fn a_base_is_for_accounts_without_a_policy() {
+    let folder = tempfile::tempdir().unwrap();
+    put_policy(folder.path(), "[[table]]\nname = \"shop.everything\"\nleave_out = true");
+    let temporary = tempfile::tempdir().unwrap();
+    let options = ["--exits", "exits.toml", "--base", "root@127.0.0.1:1"];
+    let log = crate::common::SHAPES.plain[0].clone();
+    let ran: Ran = command(folder.path(), &log, &options, temporary.path()).output().unwrap().into();
+    assert_eq!(ran.failure(), "--base: its rows are for accounts without a policy, expected one of them");
+}
+
 /// What can't be masked for certain is missing from all answers, so it has to be asked for; and a name with a typing error hides nothing.
 #[test]
 fn a_policy_that_does_not_fit_serves_nothing() -> Result<()> {

@@ -213,6 +213,8 @@ impl MysqlConnection {
             let message = "Connections using insecure transport are prohibited here: use TLS";
             return self.turn_away(error(INSECURE_TRANSPORT, message));
         }
+        // From here on, its account's logs tell which databases there are.
+        self.user = user;
         if let Some(database) = self.session.database().map(str::to_owned) {
             match self.known_database(&database).await {
                 Ok(database) => self.database = database,
@@ -221,11 +223,8 @@ impl MysqlConnection {
         }
         self.connection.is_known_now();
         self.variables = FrontVariables::of_new_session(self.shared.idle);
-        // Without accounts a name is nobody's.
-        let account = if self.shared.accounts.is_empty() { "" } else { user.as_str() };
-        self.prepared = PreparedQueries::new(self.shared.prepared.of_account(account));
-        self.client = Some(self.shared.clients.enter(self.number, &user));
-        self.user = user;
+        self.prepared = PreparedQueries::new(self.shared.prepared.of_account(self.account()));
+        self.client = Some(self.shared.clients.enter(self.number, &self.user));
         self.session.keep_commands();
         self.session.limit_commands(PACKET_MAX);
         self.session.ok();
@@ -269,7 +268,7 @@ impl MysqlConnection {
         Err(ConnectionEnd::Left)
     }
 
-    /// The account by which statements take turns.
+    /// The account whose logs are asked, and by which statements take turns. Without accounts a name is nobody's.
     pub(super) fn account(&self) -> &str {
         if self.shared.accounts.is_empty() { "" } else { &self.user }
     }
