@@ -277,3 +277,45 @@ fn no_partner(back: u64, count: usize) -> Error {
 fn short_pool() -> Error {
     Error::damaged("pool", "its end", "as many values as its members have")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Streams;
+    use super::*;
+    use crate::codec::Level;
+
+    /// Rows of 30 vehicles in any order: where they are, as a geometry and as a double.
+    fn tracks() -> Streams {
+        let mut streams = Streams::default();
+        let mut places: Vec<i64> = (0..30).map(|vehicle| 13_000_000 + vehicle * 77_777).collect();
+        let mut state = 1u64;
+        for _ in 0..3000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let vehicle = (state >> 33) as usize % 30;
+            places[vehicle] += (state >> 50) as i64 % 200;
+            let degrees = (places[vehicle] as f64 / 1e6).to_le_bytes();
+            let point = [&[0, 0, 0, 0, 1, 1, 0, 0, 0][..], &degrees, &degrees].concat();
+            streams.at(StreamColumn::new(StreamColumn::TABLES, 16)).unwrap().numbers.push(vehicle as i64);
+            streams.at(StreamColumn::new(StreamColumn::TABLES, 24)).unwrap().strings.push(&point);
+            let double = i64::from_le_bytes(degrees);
+            streams.at(StreamColumn::new(StreamColumn::TABLES, 32)).unwrap().numbers.push(double);
+        }
+        streams
+    }
+
+    #[test]
+    fn columns_by_key_are_taken_with_their_key_alone() {
+        let streams = tracks();
+        let mut packed = Vec::new();
+        streams.pack(&[], Level::Default, &mut packed).unwrap();
+        // Two columns of steps of eight bits, a point's second coordinate, and the vehicles.
+        assert!(packed.len() < 3000 * 6, "{}", packed.len());
+        for slot in [24, 32] {
+            let mut sparse = SparseStreams::find(&mut Taker::new(&packed), 1 << 20).unwrap();
+            let column = StreamColumn::new(StreamColumn::TABLES, slot);
+            let whole = &streams.groups[StreamColumn::TABLES][slot];
+            assert!(sparse.numbers(column).unwrap() == whole.numbers, "{slot}");
+            assert!(sparse.strings(column).unwrap() == whole.strings, "{slot}");
+        }
+    }
+}

@@ -13,21 +13,21 @@ const POWERS: [f64; 1 + DIGITS_MAX as usize] =
 
 /// Decimals with so many digits after the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Decimals {
+pub(super) struct DecimalPlaces {
     kind: FloatKind,
     digits: u8,
 }
 
-impl Decimals {
+impl DecimalPlaces {
     /// `None`: there are none with so many digits.
-    pub(super) fn new(kind: FloatKind, digits: u8) -> Option<Decimals> {
-        (digits <= DIGITS_MAX).then_some(Decimals { kind, digits })
+    pub(super) fn new(kind: FloatKind, digits: u8) -> Option<DecimalPlaces> {
+        (digits <= DIGITS_MAX).then_some(DecimalPlaces { kind, digits })
     }
 
     /// The least digits of which all these numbers are decimals, if there are so few.
-    pub(super) fn of_all(kind: FloatKind, numbers: &[i64]) -> Option<Decimals> {
+    pub(super) fn of_all(kind: FloatKind, numbers: &[i64]) -> Option<DecimalPlaces> {
         let digits_max = if kind == FloatKind::Doubles { DIGITS_MAX } else { DIGITS_MAX_FLOAT };
-        let mut decimals = Decimals { kind, digits: 0 };
+        let mut decimals = DecimalPlaces { kind, digits: 0 };
         for &number in numbers {
             while decimals.whole(number).is_none() {
                 if decimals.digits == digits_max {
@@ -93,8 +93,8 @@ mod tests {
             (&[f64::NAN], None),
             (&[f64::INFINITY], None),
         ] {
-            let found = Decimals::of_all(FloatKind::Doubles, &bits(numbers));
-            assert_eq!(found.map(Decimals::digits), digits, "{numbers:?}");
+            let found = DecimalPlaces::of_all(FloatKind::Doubles, &bits(numbers));
+            assert_eq!(found.map(DecimalPlaces::digits), digits, "{numbers:?}");
             for bits in bits(numbers) {
                 if let Some(found) = found {
                     assert_eq!(found.bits(found.whole(bits).unwrap()), bits);
@@ -103,11 +103,11 @@ mod tests {
         }
         let floats: Vec<i64> =
             [37.5f32, -0.1, 99.9].iter().map(|float| i64::from(float.to_bits() as i32)).collect();
-        let found = Decimals::of_all(FloatKind::Floats, &floats).unwrap();
+        let found = DecimalPlaces::of_all(FloatKind::Floats, &floats).unwrap();
         assert_eq!(found.digits(), 1);
         assert_eq!(floats.iter().map(|&bits| found.whole(bits).unwrap()).collect::<Vec<_>>(), [375, -1, 999]);
         let third = i64::from((1.0f32 / 3.0).to_bits() as i32);
-        assert!(Decimals::of_all(FloatKind::Floats, &[third]).is_none());
-        assert!(Decimals::new(FloatKind::Doubles, DIGITS_MAX + 1).is_none());
+        assert!(DecimalPlaces::of_all(FloatKind::Floats, &[third]).is_none());
+        assert!(DecimalPlaces::new(FloatKind::Doubles, DIGITS_MAX + 1).is_none());
     }
 }

@@ -68,3 +68,23 @@ fn key_rows(numbers: &[i64]) -> Option<PreviousRows> {
     }
     PreviousRows::of(numbers, rows / ROWS_OF_KEY)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_columns_of_few_values_in_many_orders_among_the_first() {
+        let rows = 1000i64;
+        let devices: Vec<i64> = (0..rows).map(|row| row * 7 % 50).collect();
+        let runs: Vec<i64> = (0..rows).map(|row| row / 20).collect();
+        let own: Vec<i64> = (0..rows).rev().collect();
+        let others = devices.get(1..).unwrap_or_default();
+        let columns = [runs.as_slice(), &own, others, &devices];
+        let keys: Vec<usize> = EarlierColumns::of(columns).keys(1000).map(|(back, _)| back).collect();
+        assert_eq!(keys, [1]);
+        assert_eq!(EarlierColumns::of([devices.as_slice(), others]).back(2), Some(devices.as_slice()));
+        let late = [own.as_slice(); KEYS_MAX].into_iter().chain([devices.as_slice()]);
+        assert_eq!(EarlierColumns::of(late).keys(1000).count(), 0);
+    }
+}

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::decimals::{DIGITS_MAX, Decimals};
+use super::decimals::{DIGITS_MAX, DecimalPlaces};
 use super::earlier::{EarlierColumns, ROWS_OF_KEY};
 use super::previous::PreviousRows;
 use super::{FloatKind, LEVEL, LEVEL_SAMPLE, estimate, pco, unpco};
@@ -27,7 +27,7 @@ const FLOATS: u8 = 33;
 pub(super) struct KeyedSteps<'a> {
     /// The numbers, or the whole numbers of the decimals that they are.
     numbers: &'a [i64],
-    whole: Option<(Decimals, Vec<i64>)>,
+    whole: Option<(DecimalPlaces, Vec<i64>)>,
     key: Option<(usize, &'a PreviousRows)>,
     /// The size of the sample's steps.
     size: usize,
@@ -112,9 +112,13 @@ impl<'a> KeyedSteps<'a> {
 }
 
 /// The whole numbers of a column that are decimals all.
-fn whole_numbers(kind: FloatKind, numbers: &[i64], places: &[Range<usize>]) -> Option<(Decimals, Vec<i64>)> {
+fn whole_numbers(
+    kind: FloatKind,
+    numbers: &[i64],
+    places: &[Range<usize>],
+) -> Option<(DecimalPlaces, Vec<i64>)> {
     let sample = places.iter().flat_map(|place| numbers.get(place.clone()).unwrap_or_default()).copied();
-    let decimals = Decimals::of_all(kind, &sample.collect::<Vec<_>>())?;
+    let decimals = DecimalPlaces::of_all(kind, &sample.collect::<Vec<_>>())?;
     let whole: Option<Vec<i64>> = numbers.iter().map(|&number| decimals.whole(number)).collect();
     Some((decimals, whole?))
 }
@@ -160,13 +164,13 @@ pub(super) fn unpack(from: &mut Taker<'_>, before: &[&[i64]], count: usize) -> R
 }
 
 /// The decimals of a form.
-fn decimals_of(form: u8) -> Result<Option<Decimals>> {
+fn decimals_of(form: u8) -> Result<Option<DecimalPlaces>> {
     const DOUBLES_MAX: u8 = DOUBLES + DIGITS_MAX;
     const FLOATS_MAX: u8 = FLOATS + DIGITS_MAX;
     match form {
         AS_THEY_ARE => Ok(None),
-        DOUBLES..=DOUBLES_MAX => Ok(Decimals::new(FloatKind::Doubles, form - DOUBLES)),
-        FLOATS..=FLOATS_MAX => Ok(Decimals::new(FloatKind::Floats, form - FLOATS)),
+        DOUBLES..=DOUBLES_MAX => Ok(DecimalPlaces::new(FloatKind::Doubles, form - DOUBLES)),
+        FLOATS..=FLOATS_MAX => Ok(DecimalPlaces::new(FloatKind::Floats, form - FLOATS)),
         other => Err(Error::damaged("column of numbers", format!("form {other}"), "0 to 16 or 33 to 48")),
     }
 }

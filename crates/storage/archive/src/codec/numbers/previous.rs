@@ -42,11 +42,6 @@ impl PreviousRows {
             next => Some(*next as usize - 1),
         }
     }
-
-    /// How many rows there are.
-    pub(super) fn count(&self) -> usize {
-        self.rows.len()
-    }
 }
 
 impl LastRows {
@@ -80,7 +75,7 @@ mod tests {
         for factor in [1, i64::MAX / 4] {
             let keys: Vec<i64> = [7, 8, 7, 7, 9, 8].iter().map(|key| (key - 8) * factor).collect();
             let rows = PreviousRows::of(&keys, 3).unwrap();
-            let before: Vec<_> = (0..rows.count()).map(|row| rows.before(row)).collect();
+            let before: Vec<_> = (0..keys.len()).map(|row| rows.before(row)).collect();
             // The first row of a key steps from the row before.
             assert_eq!(before, [None, Some(0), Some(0), Some(2), Some(3), Some(1)]);
             assert_eq!(rows.before(6), None);

@@ -335,6 +335,20 @@ mod tests {
     }
 
     #[test]
+    fn coordinates_that_are_missing_or_left_over_are_refused() {
+        let line = value(0, &[&head(LINE), &count(2), &pairs(&[(1.0, 2.0), (3.0, 4.0)])]);
+        for (x, y, is_whole) in [(2, 2, true), (1, 1, false), (2, 1, false), (1, 2, false), (3, 3, false)] {
+            let mut geometries = Geometries::of(&list(std::slice::from_ref(&line))).unwrap();
+            geometries.x.resize(x, 7);
+            geometries.y.resize(y, 7);
+            let mut packed = vec![1, super::super::GEOMETRIES];
+            geometries.pack(&EarlierColumns::default(), Level::Default, &mut packed).unwrap();
+            let back = unpack(&mut Taker::new(&packed), &[], 1, 1000);
+            assert_eq!(back.is_ok(), is_whole, "{x} {y}");
+        }
+    }
+
+    #[test]
     fn damaged_geometries_are_errors_or_others_and_never_a_panic() {
         let values = repeated(&every_kind(), 20);
         let keys: Vec<i64> = (0..values.len() as i64).map(|row| row % 7).collect();
