@@ -2,7 +2,7 @@
 //! temporary file. Each block is unpacked and compared before it is kept.
 //!
 //! ```text
-//! pieces → dealt out, in order → columns coded, several at once → unpacked, compared, written, in order
+//! pieces → dealt out, in order → columns coded and taken again, several at once → gathered, compared, written, in order
 //! ```
 //!
 //! The result depends only on the input: the exact sizes of the earlier blocks decide whether a segment is
@@ -18,7 +18,7 @@ use binlogz_scratch_file::Scratch;
 
 use crate::block::former::{FormerImages, UnpackedBlock};
 use crate::block::slots::REFERENCES_MAX;
-use crate::block::{self, DealtFields, Method};
+use crate::block::{self, DealtFields, Method, OpenBlock};
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
@@ -96,6 +96,10 @@ struct CodedPiece {
     piece: CutPiece,
     entry: BlockEntry,
     packed: Result<Vec<u8>>,
+    /// Its columns, taken from the packed bytes again; `None`: they can't be.
+    opened: Option<OpenBlock>,
+    /// The memory of its columns, taken from the budget.
+    memory: usize,
     found: BlockFindings,
     /// The block's transactions; `None`: they aren't told.
     directory: Option<CodedDirectory>,
@@ -255,18 +259,22 @@ impl Segment {
             if packed.as_ref().is_ok_and(|packed| block::stands_alone(packed)) {
                 entry.references.clear();
             }
-            budget.give_back(job.memory);
+            // By the same core, right after they were coded, rather than by the one thread that compares.
+            let opened =
+                packed.as_ref().ok().and_then(|packed| block::open(packed, job.piece.log.len()).ok());
             let found = BlockFindings::of(&job.piece, lengths.as_ref(), VERSION);
             let directory = job.piece.directory.as_ref();
             let directory = directory.map(|told| CodedDirectory::of(told, job.piece.offset)).transpose()?;
-            Ok(CodedPiece { piece: job.piece, entry, packed, found, directory })
+            Ok(CodedPiece { piece: job.piece, entry, packed, opened, memory: job.memory, found, directory })
         };
         let keep = |coded: CodedPiece| {
             let size = coded.piece.log.len();
             let size_max = stored_size_max(size, header_max);
             let origin = coded.piece.origin;
-            let CodedPiece { piece, entry, packed: coded, found, directory } = coded;
+            let CodedPiece { piece, entry, packed: coded, opened, memory, found, directory } = coded;
+            let coded = coded.ok().zip(opened);
             let (bytes, mut entry) = check(&*file, &index.blocks, kept, (piece, entry, coded), workers)?;
+            budget.give_back(memory);
             let mut told = found.told(entry.packed_size, &mut |name| tables.of(name));
             told.origin = origin;
             let directory = directory_of(directory, &told, tables, entry.packed_size);
@@ -335,12 +343,13 @@ fn directory_of(
     })
 }
 
-/// Unpacks a block and compares it; if it does not come back the same, it is packed as bytes.
+/// Gathers a block from the columns that were taken from its packed bytes, and compares it; if it does not come back the same, it is packed as
+/// bytes.
 fn check(
     file: &Scratch,
     entries: &[BlockEntry],
     kept: &UnpackedBlocks,
-    (piece, mut entry, packed): (CutPiece, BlockEntry, Result<Vec<u8>>),
+    (piece, mut entry, packed): (CutPiece, BlockEntry, Option<(Vec<u8>, OpenBlock)>),
     workers: usize,
 ) -> Result<(Vec<u8>, BlockEntry)> {
     let read = |entry: &BlockEntry| {
@@ -348,16 +357,15 @@ fn check(
         file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
         Ok(bytes)
     };
-    let unpack = |packed: &[u8]| {
-        let opened = block::open(packed, piece.log.len())?;
+    let gather = |opened: OpenBlock| {
         let sources =
             entry.references.iter().map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
         opened.gather(entry.offset, sources.collect::<Result<_>>()?)
     };
     let number = entries.len() as u32;
     let size_max = block::packed_size_max(piece.log.len());
-    let packed = packed.ok().filter(|packed| packed.len() <= size_max).and_then(|packed| {
-        let unpacked = unpack(&packed).ok().filter(|unpacked| unpacked.log == piece.log)?;
+    let packed = packed.filter(|(packed, _)| packed.len() <= size_max).and_then(|(packed, opened)| {
+        let unpacked = gather(opened).ok().filter(|unpacked| unpacked.log == piece.log)?;
         kept.put(number, Arc::new(unpacked));
         Some(packed)
     });
