@@ -213,6 +213,11 @@ enum StreamContent {
 ///
 /// Bytes that no packer writes.
 pub fn open(packed: &[u8], size: usize) -> Result<OpenBlock> {
+    open_by(packed, size, 1)
+}
+
+/// Takes the columns of a block as [`open`] does, by so many threads, the calling one among them.
+pub(crate) fn open_by(packed: &[u8], size: usize, threads: usize) -> Result<OpenBlock> {
     if size > BLOCK_SIZE_MAX {
         return Err(Error::unexpected("size of a block", size, format_args!("at most {BLOCK_SIZE_MAX}")));
     }
@@ -220,7 +225,7 @@ pub fn open(packed: &[u8], size: usize) -> Result<OpenBlock> {
     let what = match from.byte()? {
         BYTES => StreamContent::Bytes(zstd::unpack(from.take(from.left())?, size)?),
         method @ (COLUMNS_BY_KEY | COLUMNS_APART | COLUMNS_POOLED | COLUMNS) => {
-            open_columns(&mut from, size, method)?
+            open_columns(&mut from, size, method, threads)?
         }
         method @ (TEXT_BEFORE | TEXT) => {
             let maps = take_maps(&mut from)?;
@@ -272,11 +277,11 @@ pub(crate) fn front(packed: &[u8], size: usize) -> Result<(Vec<Vec<u8>>, Option<
     }
 }
 
-fn open_columns(from: &mut Taker<'_>, size: usize, method: u8) -> Result<StreamContent> {
+fn open_columns(from: &mut Taker<'_>, size: usize, method: u8, threads: usize) -> Result<StreamContent> {
     let maps = take_maps(from)?;
     let magic = from.byte()? == 1;
     let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
-    let streams = Streams::unpack(from, size, matches!(method, COLUMNS_POOLED | COLUMNS))?;
+    let streams = Streams::unpack(from, size, matches!(method, COLUMNS_POOLED | COLUMNS), threads)?;
     let tail = from.bytes()?.to_vec();
     match from.left() {
         0 => Ok(StreamContent::Columns { method, maps, magic, count, streams, tail }),

@@ -24,6 +24,7 @@
 //!   code            the values, see numbers.rs, strings.rs; the partners of numbers are the pools before it
 //! ```
 
+mod heavy;
 mod sparse;
 
 use std::collections::{BTreeMap, HashSet};
@@ -35,6 +36,7 @@ use crate::codec::strings::{self, StringList};
 use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
 
+use heavy::{HEAVY_MIN, HeavyColumns};
 pub(crate) use sparse::SparseStreams;
 
 /// The column a field goes to.
@@ -296,16 +298,20 @@ impl Streams {
         streams.iter().map(|stream| stream.numbers.as_slice()).filter(|numbers| !numbers.is_empty()).collect()
     }
 
-    /// Takes the columns of a block of `size` bytes; `pooled`: and its pools.
-    pub(crate) fn unpack(from: &mut Taker<'_>, size: usize, pooled: bool) -> Result<Streams> {
+    /// Takes the columns of a block of `size` bytes; `pooled`: and its pools. `threads` are idle, the calling one among them.
+    pub(crate) fn unpack(from: &mut Taker<'_>, size: usize, pooled: bool, threads: usize) -> Result<Streams> {
         // No column has more fields than the block has bytes: each event takes at least 19.
         let mut memory = size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL);
         let mut streams = Streams::default();
         let mut group = 0usize;
         let mut slot_min = 0;
+        let mut heavy = HeavyColumns::default();
         loop {
             let step = from.at_most(GROUPS_MAX as u64, "group")?;
             if step == 0 {
+                for (column, strings) in heavy.unpack(threads, size, &mut memory)? {
+                    streams.at(column)?.strings = strings;
+                }
                 if pooled {
                     streams.unpack_pools(from, size, &mut memory)?;
                 }
@@ -331,6 +337,11 @@ impl Streams {
                     let used = numbers.len() * 8;
                     streams.at(StreamColumn::new(group, slot))?.numbers = numbers;
                     used
+                }
+                STRINGS if threads > 1 && strings::text_size(*from)? >= HEAVY_MIN => {
+                    heavy.push(StreamColumn::new(group, slot), *from, strings::text_size(*from)?);
+                    strings::pass(from, size)?;
+                    continue;
                 }
                 STRINGS => {
                     let before = streams.numbers_of(group);
@@ -437,7 +448,7 @@ mod tests {
             let mut packed = Vec::new();
             streams.pack(&forms, Level::Default, &mut packed).unwrap();
             let mut from = Taker::new(&packed);
-            let back = Streams::unpack(&mut from, SIZE, true).unwrap();
+            let back = Streams::unpack(&mut from, SIZE, true, 1).unwrap();
             assert!(from.left() == 0 && content(&back) == content(&streams), "{tables}");
             // As before: a code for each.
             assert!(packed.len() < 600 + 10 * tables, "{tables}: {}", packed.len());
@@ -468,7 +479,7 @@ mod tests {
         }
         let mut packed = Vec::new();
         streams.pack(&forms, Level::Default, &mut packed).unwrap();
-        let back = Streams::unpack(&mut Taker::new(&packed), SIZE, true).unwrap();
+        let back = Streams::unpack(&mut Taker::new(&packed), SIZE, true, 1).unwrap();
         assert!(content(&back) == content(&streams));
         assert!(packed.len() < 800 * 8, "{}: without its partner", packed.len());
     }
@@ -479,14 +490,64 @@ mod tests {
         let mut packed = Vec::new();
         streams.pack(&forms, Level::Default, &mut packed).unwrap();
         for length in 0..packed.len() {
-            assert!(Streams::unpack(&mut Taker::new(&packed[..length]), SIZE, true).is_err(), "{length}");
+            assert!(Streams::unpack(&mut Taker::new(&packed[..length]), SIZE, true, 1).is_err(), "{length}");
         }
         for at in 0..packed.len() {
             for flip in [0x01, 0x55, 0x80, 0xff] {
                 let mut bad = packed.clone();
                 bad[at] ^= flip;
-                let _ = Streams::unpack(&mut Taker::new(&bad), SIZE, true);
+                let _ = Streams::unpack(&mut Taker::new(&bad), SIZE, true, 1);
             }
+        }
+    }
+
+    /// Texts that PPMd codes, of several tables.
+    fn texts() -> Streams {
+        let mut streams = Streams::default();
+        let mut state = 1u64;
+        for table in 0..5 {
+            let stream = streams.at(StreamColumn::new(StreamColumn::TABLES + table, 16)).unwrap();
+            for _ in 0..4000 * (table + 1) {
+                let mut text = String::new();
+                for _ in 0..8 {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    let word = ["order ", "sent ", "again ", "missing ", "customer ", "late "]
+                        [(state >> 33) as usize % 6];
+                    text.push_str(word);
+                }
+                stream.strings.push(text.as_bytes());
+            }
+            streams.at(StreamColumn::new(StreamColumn::TABLES + table, 0)).unwrap().numbers.extend(0..9);
+        }
+        streams
+    }
+
+    #[test]
+    fn texts_are_taken_by_any_number_of_threads_and_damaged_by_none_without_an_error() {
+        let streams = texts();
+        let mut packed = Vec::new();
+        streams.pack(&[], Level::Default, &mut packed).unwrap();
+        let size = streams.memory();
+        for threads in [1, 2, 3, 16] {
+            let back = Streams::unpack(&mut Taker::new(&packed), size, true, threads).unwrap();
+            assert!(content(&back) == content(&streams), "{threads}");
+        }
+        // The whole of it doesn't fit into a block so small, whoever counts.
+        let small = streams.memory() / 40;
+        let errors = [1, 2, 3].map(|threads| {
+            Streams::unpack(&mut Taker::new(&packed), small, true, threads).unwrap_err().to_string()
+        });
+        assert!(
+            errors.iter().all(|error| error.contains("more than") || error.contains("no more than")),
+            "{errors:?}"
+        );
+        for at in (0..packed.len()).step_by(packed.len() / 30 + 1) {
+            let mut bad = packed.clone();
+            bad[at] ^= 0x55;
+            let [one, many] =
+                [1, 3].map(|threads| Streams::unpack(&mut Taker::new(&bad), size, true, threads));
+            assert_eq!(one.is_ok(), many.is_ok(), "{at}");
+            assert!(one.is_err() || content(&one.unwrap()) == content(&many.unwrap()), "{at}");
         }
     }
 
@@ -496,7 +557,7 @@ mod tests {
         numbers::pack_alone(members, Level::Default, &mut packed).unwrap();
         numbers::pack_alone(counts, Level::Default, &mut packed).unwrap();
         numbers::pack_alone(values, Level::Default, &mut packed).unwrap();
-        Streams::unpack(&mut Taker::new(&packed), SIZE, true)
+        Streams::unpack(&mut Taker::new(&packed), SIZE, true, 1)
     }
 
     #[test]

@@ -279,6 +279,23 @@ pub(crate) fn outline(mut from: Taker<'_>) -> Result<u64> {
     if has_key { from.number() } else { Ok(0) }
 }
 
+/// The size of PPMd's code in the column that comes next.
+pub(crate) fn text_size(mut from: Taker<'_>) -> Result<usize> {
+    if from.number()? == 0 {
+        return Ok(0);
+    }
+    let mut code = from.byte()?;
+    if code == DICTIONARY {
+        from.number()?;
+        code = from.byte()?;
+    }
+    if code != TEXT {
+        return Ok(0);
+    }
+    numbers::pass(&mut from)?;
+    Ok(from.bytes()?.len())
+}
+
 /// Passes over a column of strings, which may have at most `bytes_max` bytes.
 pub(crate) fn pass(from: &mut Taker<'_>, bytes_max: usize) -> Result<()> {
     if from.number()? == 0 {

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use binlogz_flow::ordered;
 use parking_lot::Mutex;
@@ -98,6 +99,7 @@ pub(crate) fn one(
     let (mut at_hand, wanted) = needed(entries, kept, number)?;
     let places = wanted.iter().filter_map(|&wanted| Some(entries.get(wanted as usize)?.place()));
     packed.expect(&places.collect::<Vec<_>>());
+    let unopened = UnopenedBlocks::new(workers, wanted.len());
     let mut jobs = wanted.into_iter();
     let budget = Budget::new(OPENED_MAX);
     ordered::run(
@@ -105,7 +107,10 @@ pub(crate) fn one(
         || jobs.next().filter(|&wanted| begin(entries, wanted, &budget)).map(Ok::<_, Error>),
         budget.until_dropped(),
         || Ok(()),
-        |(), wanted| Ok((wanted, open(entries, packed, wanted).map_err(needed_by(entries, wanted, number))?)),
+        |(), wanted| {
+            let opened = unopened.open(entries, packed, wanted);
+            Ok((wanted, opened.map_err(needed_by(entries, wanted, number))?))
+        },
         |(wanted, opened)| {
             let entry = entry(entries, wanted)?;
             let sources = entry.references.iter().filter_map(|reference| at_hand.get(reference).cloned());
@@ -137,13 +142,14 @@ pub(crate) fn each(
 ) -> Result<()> {
     let referred: BTreeSet<u32> = entries.iter().flat_map(|entry| &entry.references).copied().collect();
     let mut jobs = numbers.iter().copied();
+    let unopened = UnopenedBlocks::new(workers, numbers.len());
     let budget = Budget::new(OPENED_MAX);
     ordered::run(
         workers,
         || jobs.next().filter(|&number| begin(entries, number, &budget)).map(Ok),
         budget.until_dropped(),
         || Ok(()),
-        |(), number| Ok((number, open(entries, packed, number)?)),
+        |(), number| Ok((number, unopened.open(entries, packed, number)?)),
         |(number, opened)| {
             let entry = entry(entries, number)?;
             let sources = entry
@@ -182,9 +188,29 @@ fn entry(entries: &[BlockEntry], number: u32) -> Result<&BlockEntry> {
         .ok_or_else(|| Error::damaged("index", format!("a reference to block {number}"), "one of its blocks"))
 }
 
-fn open(entries: &[BlockEntry], packed: &dyn PackedBlocks, number: u32) -> Result<block::OpenBlock> {
-    let entry = entry(entries, number)?;
-    block::open(&packed.read(entry)?, entry.size as usize)
+/// The blocks of a run that aren't opened yet: the last ones are opened by the cores that the others no longer need.
+struct UnopenedBlocks {
+    workers: usize,
+    left: AtomicUsize,
+}
+
+impl UnopenedBlocks {
+    fn new(workers: usize, left: usize) -> Self {
+        UnopenedBlocks { workers, left: AtomicUsize::new(left) }
+    }
+
+    fn open(
+        &self,
+        entries: &[BlockEntry],
+        packed: &dyn PackedBlocks,
+        number: u32,
+    ) -> Result<block::OpenBlock> {
+        let entry = entry(entries, number)?;
+        let threads = self.workers / self.left.load(Ordering::Relaxed).max(1);
+        let opened = block::open_by(&packed.read(entry)?, entry.size as usize, threads);
+        self.left.fetch_sub(1, Ordering::Relaxed);
+        opened
+    }
 }
 
 /// If the block `wanted` fails, `number`, which needs it, can't be unpacked either.
