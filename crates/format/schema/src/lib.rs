@@ -7,7 +7,7 @@
 //! [`SchemaFile`] holds the tables of a dump, of a server's SHOW CREATE TABLE or of hand-written statements. Facts that a
 //! statement doesn't tell, or that we can't read, count as unknown. [`TableHistory`] follows tables through the statements of
 //! logs, forward from CREATE TABLE and backward from the tables of now; [`TablesSoFar`] only forward. [`TablesOfLogs`] answers
-//! what table the one of a table map is. No I/O: the caller hands the text.
+//! what table the one of a table map is. [`StatementSubject`] tells what a statement is about. No I/O: the caller hands the text.
 
 mod alter;
 mod column_default;
@@ -18,6 +18,7 @@ mod history;
 mod key;
 mod schema_file;
 mod statement;
+mod statement_subject;
 mod table;
 mod tokens;
 
@@ -30,5 +31,6 @@ pub use history::{
     TableHistory, TableIdentity, TableThen, TableWay, TurningPoint, WayColumn,
 };
 pub use schema_file::{SchemaFile, SchemaFileError};
+pub use statement_subject::{StatementSubject, TableReference};
 pub use table::{ColumnFacts, DefinedColumn, DefinedTable};
 pub use tokens::{statement_tokens, without_version_comments};

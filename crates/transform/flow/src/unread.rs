@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use binlogz_binlog::event::IncidentEvent;
+use binlogz_binlog::event::{IncidentEvent, LeftOutTable};
 use binlogz_binlog::row::TableSchema;
 use binlogz_binlog::{ChangeContent, Error as BinlogError, EventHeader, EventType, HeaderFlags};
 use parking_lot::Mutex;
@@ -116,7 +116,7 @@ impl UnreadChanges {
     /// some are lost. `body`: without checksum.
     pub fn note_by_type(&mut self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
         if let Some(why) = why_of_type(header, body) {
-            self.note(log, (position, header), None, why);
+            self.note(log, (position, header), left_out_table(header, body), why);
         }
     }
 
@@ -197,7 +197,7 @@ impl UnreadNotes {
     /// Notes an event that by its type may hold changes and can't be decoded, or that says that some are lost.
     pub(crate) fn by_type(&self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
         if let Some(why) = why_of_type(header, body) {
-            self.note(log, (position, header), None, why);
+            self.note(log, (position, header), left_out_table(header, body), why);
         }
     }
 
@@ -240,7 +240,13 @@ impl UnreadNotes {
 /// Why an event can't be read, if its type says so.
 fn why_of_type(header: &EventHeader, body: &[u8]) -> Option<String> {
     match header.event_type.changes() {
-        ChangeContent::None | ChangeContent::Beside => None,
+        ChangeContent::None => {
+            let left_out = left_out_table(header, body);
+            left_out.map(|_| {
+                "rows were left out when the log was made, since their table was not chosen".to_owned()
+            })
+        }
+        ChangeContent::Beside => None,
         // Events of MariaDB that are expanded in the log are nowhere else.
         ChangeContent::Decoded if header.event_type.mariadb_expanded().is_none() => None,
         ChangeContent::Decoded => Some("it could not be expanded".to_owned()),
@@ -248,6 +254,14 @@ fn why_of_type(header: &EventHeader, body: &[u8]) -> Option<String> {
         ChangeContent::Unread => Some("its type may hold changes, and can't be decoded".to_owned()),
         ChangeContent::Lost => Some(lost(body)),
     }
+}
+
+/// The table whose rows an event took the place of.
+fn left_out_table<'b>(header: &EventHeader, body: &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
+    if header.event_type != EventType::IGNORABLE {
+        return None;
+    }
+    LeftOutTable::decode(body).map(|LeftOutTable { database, table }| (database, table))
 }
 
 /// The words for an incident, with the server's own.
@@ -314,6 +328,8 @@ mod tests {
         }
         notes.by_type(0, at(50), &header(99), b"");
         notes.by_type(0, at(60), &header(2), b"");
+        notes.by_type(0, at(70), &header(28), &[0; 9]);
+        notes.by_type(0, at(80), &header(28), b"left out\x01d\x01u\0\0");
         let mut unread = notes.take();
         assert!(notes.take().is_empty());
         let lines: Vec<_> = unread.iter().map(|entry| entry.to_string()).collect();
@@ -321,6 +337,7 @@ mod tests {
             lines,
             [
                 "at 50: type 0x63 event: its type may hold changes, and can't be decoded",
+                "at 80: Ignorable event of d.u: rows were left out when the log was made, since their table was not chosen",
                 "at 100: WriteRowsV1 event of d.t: bad (and 2 more like it)",
             ]
         );
@@ -329,8 +346,8 @@ mod tests {
         }
         unread.add(notes.take());
         assert_eq!(unread.iter().count(), NAMED_MAX);
-        assert_eq!(unread.events(), 4 + 2 * NAMED_MAX as u64);
-        assert_eq!(unread.unnamed(), NAMED_MAX as u64 + 2);
+        assert_eq!(unread.events(), 5 + 2 * NAMED_MAX as u64);
+        assert_eq!(unread.unnamed(), NAMED_MAX as u64 + 3);
     }
 
     #[test]

@@ -298,9 +298,10 @@ impl<'w> EventBatch<'w> {
 fn note_inside(batch: &QueuedBatch, bytes: &[u8], step: &ItemStep) {
     let ItemStep::Inside { range, event_type, payload_offset, inside, .. } = step else { return };
     match event_type.changes() {
-        ChangeContent::None | ChangeContent::Beside => {}
+        ChangeContent::None if *event_type != EventType::IGNORABLE => {}
+        ChangeContent::Beside => {}
         ChangeContent::Decoded if event_type.mariadb_expanded().is_none() => {}
-        ChangeContent::Decoded | ChangeContent::Unread | ChangeContent::Lost => {
+        ChangeContent::None | ChangeContent::Decoded | ChangeContent::Unread | ChangeContent::Lost => {
             let bytes = bytes.get(range.clone()).unwrap_or_default();
             if let Ok(frame) = EventFrame::from_bytes(bytes, 0) {
                 let position = EventPosition { offset: *payload_offset, inside: Some(*inside) };
