@@ -35,7 +35,7 @@ testkit experiments bench-programs cli-common bench cli query query-server fligh
 # The folders of a crate from the bottom to the top: a folder imports only from those before it. A top-level file stands
 # where its imports put it, so that only cycles are looked for.
 FOLDERS = {
-    "archive": "codec log block storage format segment operations".split(),
+    "archive": "codec log chosen_tables block storage format segment operations".split(),
     "exits": "policy value table statement log".split(),
     "experiments": "preset server safety load measure run report".split(),
     "flow": "read work events measure passes".split(),

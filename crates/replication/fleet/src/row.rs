@@ -133,6 +133,9 @@ impl FleetRow {
             covered.last.as_ref().and_then(|last| last.time).map(|time| now.saturating_sub(time.into()));
         let is_old = max_age.is_some_and(|max| age.is_none_or(|age| age > max.as_secs()));
         let mut findings = Vec::new();
+        if let Some(selection) = &covered.selection {
+            findings.push(format!("a selection of tables ({selection}): no log may be purged for it"));
+        }
         if is_old {
             let age = age.map_or("not known".to_owned(), |age| format!("{age} s ago"));
             findings.push(format!("the last restorable moment is older than max_age: {age}"));
@@ -156,6 +159,7 @@ impl FleetRow {
             _ if checks.damage().is_some() => (Tone::Bad, "Damaged"),
             _ if is_old => (Tone::Bad, "Old"),
             (0, ..) => (Tone::Warning, "Empty"),
+            _ if covered.selection.is_some() => (Tone::Warning, "Selection"),
             (_, [], None) => (Tone::Warning, "Not checked"),
             (_, [], Some(_)) if is_check_old => (Tone::Warning, "Check is old"),
             (_, [], Some(_)) => (Tone::Good, "Whole"),
@@ -171,7 +175,7 @@ impl FleetRow {
             bytes: Some(covered.size),
             saved_bytes: Some(difference(covered.size, covered.packed_size)),
             last_archived: covered.last.as_ref().map(|last| last.log.clone()),
-            last_restorable: covered.last.as_ref().map(restorable),
+            last_restorable: covered.last.as_ref().filter(|_| covered.selection.is_none()).map(restorable),
             last_check: deepest.cloned(),
             checked: deepest.map(|check| check.time),
             check_problems: deepest.map(|_| checks.damage().map_or(0, |check| check.problems)),

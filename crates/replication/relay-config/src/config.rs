@@ -226,6 +226,10 @@ pub(crate) struct ArchiveConfig {
     pub(crate) to: PathBuf,
     #[serde(default)]
     pub(crate) plaintext: bool,
+    #[serde(default)]
+    pub(crate) tables: Vec<String>,
+    #[serde(default)]
+    pub(crate) ignore_tables: Vec<String>,
     pub(crate) bring_back_max_bytes: Option<String>,
     pub(crate) free_space_min: Option<String>,
     pub(crate) overdue: Option<String>,

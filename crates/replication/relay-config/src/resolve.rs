@@ -367,7 +367,9 @@ impl ArchiveConfig {
         let check = check.map_err(refused("archive", "check"))?;
         let check = (!check.is_zero()).then_some(check);
         refuse_addresses(&self.to.to_string_lossy()).map_err(refused("archive", "to"))?;
-        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, bring_back, overdue, check })
+        let tables = TableChoice::new(&self.tables, &self.ignore_tables);
+        let tables = tables.map_err(refused("archive", "tables and ignore_tables"))?;
+        Ok(ArchiveOptions { to: self.to, plaintext: self.plaintext, tables, bring_back, overdue, check })
     }
 }
 

@@ -1,7 +1,9 @@
 //! How far a log is archived, and whether archiving fails: `housekeeping::archiving` notes it, retention and health ask.
 
-use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use binlogz_binlog::printable;
 use binlogz_store::FileNumber;
@@ -13,6 +15,8 @@ pub struct ArchivedFiles(Mutex<ArchivedState>);
 #[derive(Debug)]
 struct ArchivedState {
     last: Option<FileNumber>,
+    /// Files whose selection of tables isn't certain.
+    doubtful: BTreeSet<FileNumber>,
     /// When a file was last archived, or none waited for it.
     moved: Instant,
     /// Since when it fails, and why it last did.
@@ -21,7 +25,12 @@ struct ArchivedState {
 
 impl Default for ArchivedFiles {
     fn default() -> Self {
-        ArchivedFiles(Mutex::new(ArchivedState { last: None, moved: Instant::now(), failing: None }))
+        ArchivedFiles(Mutex::new(ArchivedState {
+            last: None,
+            doubtful: BTreeSet::new(),
+            moved: Instant::now(),
+            failing: None,
+        }))
     }
 }
 
@@ -36,6 +45,16 @@ impl ArchivedFiles {
         let mut state = self.0.lock();
         state.last = state.last.max(Some(number));
         (state.moved, state.failing) = (now, None);
+    }
+
+    /// Of a file a selection of tables is archived, or will be, that isn't certain. `false`: that was noted before.
+    pub fn doubt(&self, number: FileNumber) -> bool {
+        self.0.lock().doubtful.insert(number)
+    }
+
+    /// The first such file from this one on.
+    pub fn first_doubtful(&self, from: FileNumber) -> Option<FileNumber> {
+        self.0.lock().doubtful.range(from..).next().copied()
     }
 
     /// No file waits.
@@ -82,6 +101,11 @@ mod tests {
         archived.advance(FileNumber(3), after(80));
         archived.advance(FileNumber(2), after(81));
         assert_eq!(archived.last(), Some(FileNumber(3)));
+        assert_eq!(archived.first_doubtful(FileNumber(1)), None);
+        [5, 3].into_iter().map(FileNumber).for_each(|number| assert!(archived.doubt(number)));
+        assert!(!archived.doubt(FileNumber(5)));
+        let first = |from| archived.first_doubtful(FileNumber(from)).map(|number| number.0);
+        assert_eq!((first(1), first(4), first(6)), (Some(3), Some(5), None));
         assert_eq!((archived.failing(after(90)), archived.still(after(90))), (None, Duration::from_secs(9)));
     }
 }

@@ -102,6 +102,15 @@ pub enum Error {
         /// The name of the key.
         key: String,
     },
+    /// An archive without the rows of other tables, for a program that takes what it reads for all there was.
+    #[error(
+        "is a selection of tables ({selection}), expected whole logs: others were left out, which would go unnoticed here; \
+         `archive restore` gives its logs"
+    )]
+    Selection {
+        /// The tables, in words.
+        selection: String,
+    },
     /// A transaction that was asked for is not there.
     #[error("{gtid} is not in the archive")]
     Unmet {

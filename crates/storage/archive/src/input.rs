@@ -82,7 +82,7 @@ type ArchiveSlot = Arc<Mutex<Option<Arc<Archive>>>>;
 pub fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, Unreadable> {
     let mut expanded = Vec::new();
     for path in paths {
-        let archive = if may_be_archive(&path) { open(&path) } else { Ok(None) };
+        let archive = if may_be_archive(&path) { open_whole(&path) } else { Ok(None) };
         match archive.map_err(|error| Unreadable { path: path.clone(), error })? {
             Some(archive) => {
                 expanded.extend(archive.manifest.files.iter().map(|file| path.join(&file.name)));
@@ -103,7 +103,7 @@ pub fn find(path: &Path) -> io::Result<Option<ArchivedLog>> {
     if !may_be_archive(archive) || (storage::in_object_storage(path).is_none() && path.exists()) {
         return Ok(None);
     }
-    let found = open(archive).map_err(io::Error::other)?;
+    let found = open_whole(archive).map_err(io::Error::other)?;
     let Some(found) = found else {
         return match storage::in_object_storage(path) {
             Some(_) => Err(io::Error::new(io::ErrorKind::NotFound, "is neither an archive nor a log in one")),
@@ -125,6 +125,15 @@ pub fn forget(archive: &Path) {
 
 fn may_be_archive(path: &Path) -> bool {
     storage::in_object_storage(path).is_some() || path.join("manifest.json").is_file()
+}
+
+/// Opens an archive. A selection of tables is refused: what it lacks would go unnoticed.
+fn open_whole(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
+    let opened = open(path)?;
+    match opened.as_ref().and_then(|archive| archive.manifest.selection.as_ref()) {
+        Some(selection) => Err(Error::Selection { selection: selection.to_string() }),
+        None => Ok(opened),
+    }
 }
 
 fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {

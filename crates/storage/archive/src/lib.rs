@@ -7,7 +7,7 @@
 //! `crates/storage/archive/FORMAT.md` describes the bytes of an archive.
 //!
 //! Imports between the folders run one way: `operations` → `segment` → `format` → `block` → `log`; `codec`
-//! and `storage` are at the bottom.
+//! and `storage` are at the bottom. [`chosen_tables`] stands on `log`: it makes the logs of an archive that is a selection.
 //!
 //! `binlogz-payload` compresses single transactions: logs arrive here expanded.
 //!
@@ -37,6 +37,7 @@
 //! ```
 
 pub mod block;
+pub mod chosen_tables;
 mod codec;
 pub mod error;
 pub mod format;

@@ -13,3 +13,4 @@ mod input;
 mod life;
 mod operations;
 mod rows;
+mod selection;

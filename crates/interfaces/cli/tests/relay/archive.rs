@@ -69,6 +69,71 @@ fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
     }
 }
 
+/// Of an archive that is a selection no file takes a purged one's place; one whose selection isn't certain stays.
+#[test]
+fn an_archive_of_some_tables_has_their_rows_and_brings_no_file_back() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().compression(3).start().unwrap();
+    source
+        .sql(
+            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT); CREATE TABLE d.hidden (id INT PRIMARY KEY, body TEXT);
+             INSERT INTO d.t VALUES (1, 'chosen words'); INSERT INTO d.hidden VALUES (1, 'hidden words'); FLUSH BINARY LOGS;
+             UPDATE d.t JOIN d.hidden USING (id) SET t.body = 'new chosen words', hidden.body = 'new hidden words'; FLUSH BINARY LOGS",
+        )
+        .unwrap();
+    let configuration = configuration(&source)
+        .archive_keys("tables = [\"d.*\", \"d.misspelt\"]\nignore_tables = [\"d.hidden\"]");
+    let mut relay = configuration.start(&folder);
+    relay.has_all_of(&source);
+    let files = |relay: &Relay| {
+        relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], "SHOW BINARY LOGS").unwrap_or_default()
+    };
+    relay.wait_for("purge", |relay| files(relay).starts_with("binlog.000003").then_some(()));
+    let ran = folder.run(["archive", "restore", "--to", "back", "arc"]);
+    assert!(
+        ran.code == Some(0)
+            && ran.text().contains("a selection of tables (d.*, d.misspelt, without d.hidden)"),
+        "{}",
+        ran.text()
+    );
+    let all: Vec<u8> =
+        ["1", "2"].iter().flat_map(|n| folder.read(&format!("back/binlog-selected.00000{n}"))).collect();
+    let has = |text: &str| all.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    assert!(has("chosen words") && has("new chosen words") && !has("hidden words"));
+    let status = relay.status();
+    assert_eq!(status["archive"]["selection"], "d.*, d.misspelt, without d.hidden");
+    relay.wait_for("table", |relay| relay.said().contains("d.misspelt: has no rows in the ").then_some(()));
+    assert_eq!(status["archive"]["last_file"], "binlog-selected.000002");
+    // Started again it goes on with the same archive.
+    drop(relay);
+    let mut relay = configuration.start(&folder);
+    source.sql("INSERT INTO d.hidden VALUES (2, 'more hidden words'); FLUSH BINARY LOGS").unwrap();
+    relay.wait_for("purge", |relay| files(relay).starts_with("binlog.000004").then_some(()));
+    folder.run(["archive", "check", "arc"]).is_done();
+    let list = folder.run(["archive", "list", "arc"]);
+    assert!(list.text().contains("binlog-selected.000003"), "{}", list.text());
+    source.sql("CREATE DATABASE other; RENAME TABLE d.t TO other.t; FLUSH BINARY LOGS").unwrap();
+    relay.wait_for("doubt", |relay| {
+        let is_told = relay.said().contains("binlog.000004: stays here, and so do later files");
+        (is_told && relay.status()["archive"]["last_file"] == "binlog-selected.000004").then_some(())
+    });
+    let purge = "PURGE BINARY LOGS TO 'binlog.000005'; SHOW BINARY LOGS";
+    let left = relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], purge).unwrap();
+    assert!(left.starts_with("binlog.000004"), "{left}");
+    let by_force = format!("SET @binlogz_force = 1; {purge}");
+    let left = relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], &by_force).unwrap();
+    assert!(left.starts_with("binlog.000005"), "{left}");
+    let refused = relay.fetch(mysql, "boss", &folder.path("fetched"), &[], &["binlog.000001"]).unwrap_err();
+    assert!(refused.contains("Could not find first log file name"), "{refused}");
+    let replica = mysql.sandbox().start().unwrap();
+    relay.replicates_to(&replica, "boss", "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1");
+    relay.wait_for("refusal", |_| {
+        let status = replica.replica_status().unwrap();
+        status["Last_IO_Error"].contains("purged required binary logs").then_some(())
+    });
+}
+
 #[test]
 fn a_kill_while_files_come_back_leaves_a_log_and_files_are_served_by_name() {
     let mysql = require_tool!(Tool::Mysql);

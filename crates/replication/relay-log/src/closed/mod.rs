@@ -15,9 +15,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use binlogz_archive::chosen_tables::is_selected_name;
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{self, ArchiveStorage};
-use binlogz_archive::{log, restore};
+use binlogz_archive::{Error as ArchiveError, log, restore};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::Keyring;
 use binlogz_flow::{Input, LogFacts, Sequel};
@@ -78,6 +79,10 @@ impl ClosedLogs {
         let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
         let manifest = manifest
             .ok_or_else(|| Error::Refused(format!("{shown}: is no archive: it has no manifest.json")))?;
+        if let Some(selection) = manifest.selection {
+            let selection = selection.to_string();
+            return Err(Error::Archive(shown, ArchiveError::Selection { selection }));
+        }
         let files = manifest.files.into_iter().map(|file| (file.name.to_string(), file)).collect();
         ClosedLogs::of(shown, Origin::Archive(storage), files, |file| Ok((file.size, Bytes::Archived(file))))
     }
@@ -86,7 +91,7 @@ impl ClosedLogs {
     ///
     /// # Errors
     ///
-    /// A file that can't be read or is no binary log; there is none; they are logs of several servers.
+    /// A file that can't be read or is no binary log, or is named as a selection is; there is none; they are logs of several servers.
     pub fn of_files(paths: &[PathBuf], keyring: Option<Arc<Keyring>>) -> Result<ClosedLogs> {
         let shown = match paths {
             [path] => path.display().to_string(),
@@ -97,6 +102,12 @@ impl ClosedLogs {
         let mut files: Vec<(String, PathBuf)> =
             paths.iter().map(|path| (file_name(path), path.clone())).collect();
         log::sort_by_name(&mut files, |(name, _)| name);
+        if let Some((name, path)) = files.iter().find(|(name, _)| is_selected_name(name)) {
+            let path = path.display();
+            return Err(Error::Refused(format!(
+                "{path}: is named {name} as a selection of tables, expected a whole log: others were left out, which would go unnoticed here"
+            )));
+        }
         let last = files.last().map(|(_, path)| path.clone());
         ClosedLogs::of(shown, Origin::Files(keyring), files, |path| {
             let metadata = std::fs::metadata(&path);
@@ -111,7 +122,9 @@ impl ClosedLogs {
         let shown = place.display().to_string();
         let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
         let mut logs = BTreeMap::new();
-        for file in manifest.unwrap_or_default().files {
+        // The files of a selection are not those that were purged.
+        let whole = manifest.filter(|manifest| manifest.selection.is_none());
+        for file in whole.unwrap_or_default().files {
             if let Some(number) = names.number(&file.name) {
                 let name = file.name.to_string();
                 let size = file.size;

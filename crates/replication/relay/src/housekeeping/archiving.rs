@@ -1,9 +1,10 @@
 //! Archives closed files: packs, stores, reads back and compares them (`binlogz-archive`). They are purged only once they
 //! are in the archive. If another log follows a log, all files of that log are closed, even the last one. If the archive
 //! can't be reached, files can't be purged; everything else goes on, and health says so after a while. A replica that
-//! needs purged files reads them restored from the archive, one by one (`brought_back`).
+//! needs purged files reads them restored from the archive, one by one (`brought_back`). From an archive that is a selection of tables
+//! none comes back, and a file whose selection isn't certain stays until it is purged by force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use binlogz_archive::Error as ArchiveError;
+use binlogz_archive::chosen_tables::{self, SelectedLog, TableChoice, selected_name};
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, ArchiveStorage};
@@ -27,7 +28,7 @@ use binlogz_store::{FileNumber, StoredLog};
 use crate::error::{Error, Result};
 use crate::housekeeping::Housekeeping;
 use crate::rates::Throttles;
-use crate::telemetry::{Telemetry, complain, duties, say, spans};
+use crate::telemetry::{Telemetry, complain, duties, report, say, spans};
 
 /// How often to look for closed files.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -41,6 +42,8 @@ pub struct ArchiveOptions {
     pub to: PathBuf,
     /// Whether files that are encrypted here may go into an archive that is not.
     pub plaintext: bool,
+    /// The tables that are archived. Unless these are all, the archive is a selection, and no file comes back from it.
+    pub tables: TableChoice,
     /// How many bytes may be brought back from the archive.
     pub bring_back: BringBack,
     /// Closed files that wait for so long, and none is archived meanwhile, are a trouble. A large file has more time: see
@@ -61,6 +64,11 @@ impl ArchiveOptions {
     /// Bytes a second at which a file is archived at least, unless `archive_rate` is lower: a core packs several times as much.
     pub(crate) const SPEED_MIN: u64 = 1 << 20;
 
+    /// The name of a file in the archive.
+    pub(crate) fn name_of(&self, file: &str) -> String {
+        if self.tables.is_all() { file.to_owned() } else { selected_name(file) }
+    }
+
     /// The log's folder in the archive: another server's files may have the same names.
     pub(crate) fn place_of(&self, kept: &LineageLog) -> PathBuf {
         kept.folder.as_ref().map_or_else(|| self.to.clone(), |folder| self.to.join(folder))
@@ -69,11 +77,12 @@ impl ArchiveOptions {
 
 pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
     let mut told = BTreeMap::new();
+    let mut unmet = UnmetTables { names: options.tables.named().collect(), files: 0, is_told: false };
     duties::rounds(&house.telemetry, duties::ARCHIVE, INTERVAL, "it is tried again", || {
         tell_given_up(house, &mut told);
         // An error in one log does not hold up the others.
         for kept in house.lineages.all() {
-            if let Err(error) = archive(house, &kept, options)
+            if let Err(error) = archive(house, &kept, options, &mut unmet)
                 && !house.telemetry.ending.has_begun()
             {
                 kept.archived.failed(&error.to_string(), Instant::now());
@@ -84,8 +93,39 @@ pub(crate) fn watch(house: &Housekeeping, options: &ArchiveOptions) {
                 );
             }
         }
+        unmet.tell(house);
         Ok(house.brought_back.sweep(&house.lineages)?)
     });
+}
+
+/// Tables that a selection names without `*`, and that had no rows since the start.
+struct UnmetTables {
+    names: BTreeSet<String>,
+    /// Files of which selections were made.
+    files: u64,
+    is_told: bool,
+}
+
+impl UnmetTables {
+    fn look(&mut self, met: &BTreeSet<String>) {
+        self.files += 1;
+        self.names.retain(|name| !met.contains(name));
+    }
+
+    /// Tells of them once, after the first files: a name may be misspelt.
+    fn tell(&mut self, house: &Housekeeping) {
+        if self.is_told || self.files == 0 {
+            return;
+        }
+        self.is_told = true;
+        for name in &self.names {
+            let line = format!(
+                "{name}: has no rows in the {} files that were read for the archive since the start, though [archive] tables names it",
+                self.files
+            );
+            say!(house.telemetry, &line);
+        }
+    }
 }
 
 /// Tells once of each helper that does not work: payloads that only it could make again are kept as they are.
@@ -115,8 +155,17 @@ pub(crate) fn sweep(house: &Housekeeping) {
 
 /// Whether all of a log is archived, so that it can be removed completely; always true without an archive.
 pub(crate) fn may_go_whole(house: &Housekeeping, kept: &LineageLog) -> Result<bool> {
-    let last = kept.store.logs()?.last().map(|log| log.number);
-    Ok(is_final(kept) && (house.archive.is_none() || kept.archived.last() >= last))
+    let logs = kept.store.logs()?;
+    let last = logs.last().map(|log| log.number);
+    let doubtful = logs.first().and_then(|first| kept.archived.first_doubtful(first.number));
+    Ok(is_final(kept) && (house.archive.is_none() || kept.archived.last() >= last && doubtful.is_none()))
+}
+
+/// How far files may be purged that nobody purges by force: not the first one whose selection isn't certain.
+pub(crate) fn up_to_doubtful(kept: &LineageLog, first: FileNumber) -> Result<FileNumber> {
+    let logs = kept.store.logs()?;
+    let doubtful = logs.first().and_then(|log| kept.archived.first_doubtful(log.number));
+    Ok(doubtful.map_or(first, |doubtful| first.min(doubtful)))
 }
 
 /// Whether a log is final: another one continues in its place, and all of it is durable.
@@ -160,7 +209,12 @@ pub(crate) fn trouble(house: &Housekeeping, kept: &LineageLog, waiting: &[Stored
 }
 
 /// Archives files closed since the last run.
-fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) -> Result<()> {
+fn archive(
+    house: &Housekeeping,
+    kept: &LineageLog,
+    options: &ArchiveOptions,
+    unmet: &mut UnmetTables,
+) -> Result<()> {
     let closed = waiting(kept)?;
     if closed.is_empty() {
         kept.archived.idle(Instant::now());
@@ -175,7 +229,7 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     let mut told = |created: &CreateOutcome| {
         let (CreateOutcome::Added(file) | CreateOutcome::Known(file) | CreateOutcome::StoredAgain(file, _)) =
             created;
-        if let Some(log) = closed.iter().find(|log| log.name == file.name) {
+        if let Some(log) = closed.iter().find(|log| *file.name == *options.name_of(&log.name)) {
             kept.archived.advance(log.number, Instant::now());
         }
         match created {
@@ -193,6 +247,9 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
     };
     let is_encrypted = storage.is_encrypted().map_err(failed)?;
     let mut creator = Creator::new(&storage, WORKERS, &mut told).map_err(failed)?;
+    if !options.tables.is_all() {
+        creator.selection(options.tables.clone()).map_err(failed)?;
+    }
     let mut refused = None;
     for log in &closed {
         let directory = &house.directory;
@@ -218,17 +275,50 @@ fn archive(house: &Housekeeping, kept: &LineageLog, options: &ArchiveOptions) ->
         let telemetry = Arc::clone(&house.telemetry);
         let throttles = Arc::clone(&house.throttles);
         let bytes = Arc::new(ThrottledFile { bytes, telemetry, throttles });
-        match creator.add_file(&log.name, bytes, Some(mode)) {
-            // It is repaired first. What was packed before it is kept.
-            Err(torn @ ArchiveError::Torn(_)) => {
-                refused = Some(failed(torn));
+        let added = stored((house, kept, options), log, bytes, unmet)
+            .and_then(|bytes| creator.add_file(&options.name_of(&log.name), bytes, Some(mode)));
+        match added {
+            Ok(()) => {}
+            // Nothing is read any more once the source ends.
+            Err(error) if house.telemetry.ending.has_begun() => return Err(failed(error)),
+            // What was packed before it is kept. A torn one is repaired first.
+            Err(error) => {
+                refused = Some(failed(error));
                 break;
             }
-            added => added.map_err(failed)?,
         }
     }
     creator.finish().map_err(failed)?;
     refused.map_or(Ok(()), Err)
+}
+
+/// What is stored of a closed file: the whole of it, or the chosen tables.
+fn stored(
+    (house, kept, options): (&Housekeeping, &LineageLog, &ArchiveOptions),
+    file: &StoredLog,
+    bytes: Arc<dyn ReadAt>,
+    unmet: &mut UnmetTables,
+) -> binlogz_archive::Result<Arc<dyn ReadAt>> {
+    if options.tables.is_all() {
+        return Ok(bytes);
+    }
+    let SelectedLog { log, doubts, met, .. } = chosen_tables::select(&bytes, &options.tables, WORKERS)?;
+    unmet.look(&met);
+    let name = &file.name;
+    if !doubts.is_empty() && kept.archived.doubt(file.number) {
+        for doubt in doubts.lines() {
+            report!(
+                house.telemetry,
+                true,
+                &format!("{name}: in the archive, a selection of tables: {doubt}")
+            );
+        }
+        let line = format!(
+            "{name}: stays here, and so do later files, until it is purged by force: its selection isn't certain"
+        );
+        report!(house.telemetry, true, &line);
+    }
+    Ok(log)
 }
 
 /// A file that is read no faster than the rate for archiving allows.

@@ -197,7 +197,7 @@ fn apply_to(
     {
         return Ok(names);
     }
-    purge(house, kept, first, retention.force)
+    purge(house, kept, archiving::up_to_doubtful(kept, first)?, retention.force)
 }
 
 /// Removes an old log that another server's log continues, if all of it may be removed. Returns the names of its
@@ -256,7 +256,7 @@ pub(crate) fn purge(
 pub(crate) fn purge_to(house: &Housekeeping, kept: &LineageLog, name: &str, force: bool) -> Result<()> {
     let found = kept.names.parse(name).map(|(form, number)| kept.find(form, number)).transpose()?;
     match found {
-        Some(FoundFile::File(found)) => purge(house, kept, found.file, force).map(drop),
+        Some(FoundFile::File(found)) => purge_asked(house, kept, found.file, force),
         _ => Err(Error::Refused("Target log not found in binlog index".into())),
     }
 }
@@ -264,7 +264,13 @@ pub(crate) fn purge_to(house: &Housekeeping, kept: &LineageLog, name: &str, forc
 /// PURGE BINARY LOGS BEFORE a time, in seconds since 1970.
 pub(crate) fn purge_before(house: &Housekeeping, kept: &LineageLog, time: u64, force: bool) -> Result<()> {
     match first_after(&kept.store, time)? {
-        Some(first) => purge(house, kept, first, force).map(drop),
+        Some(first) => purge_asked(house, kept, first, force),
         None => Ok(()),
     }
+}
+
+/// Removes the files before this one because a client asks for it.
+fn purge_asked(house: &Housekeeping, kept: &LineageLog, first: FileNumber, force: bool) -> Result<()> {
+    let first = if force { first } else { archiving::up_to_doubtful(kept, first)? };
+    purge(house, kept, first, force).map(drop)
 }

@@ -11,6 +11,7 @@ use super::crashes::{Known, OneDisk, options, put_all_back, receive};
 use super::open_source;
 use super::simulated::SourceLog;
 use crate::housekeeping::archiving::ArchiveOptions;
+use crate::housekeeping::retention::purge_to;
 use crate::options::SourceOptions;
 use crate::source::RelaySource;
 
@@ -18,8 +19,14 @@ use crate::source::RelaySource;
 fn relay(overdue: Duration) -> RelaySource {
     let random = &mut Random::new(1);
     let to = "/nowhere".into();
-    let archive =
-        Some(ArchiveOptions { to, plaintext: false, bring_back: BringBack::default(), overdue, check: None });
+    let archive = Some(ArchiveOptions {
+        to,
+        plaintext: false,
+        tables: binlogz_archive::chosen_tables::TableChoice::default(),
+        bring_back: BringBack::default(),
+        overdue,
+        check: None,
+    });
     let disk = Arc::new(OneDisk(SimulatedDisk::new()));
     let relay = open_source(SourceOptions { archive, ..options(random) }, disk).unwrap();
     let source = SourceLog::hourly(4, 1_700_000_000, 3600);
@@ -70,4 +77,20 @@ fn archiving_that_fails_each_time_is_red_after_a_minute_and_says_why() {
     );
     let archive = failing.watch.status(&Default::default()).unwrap().archive.unwrap();
     assert_eq!((archive.waiting_files, archive.failing_seconds), (3, Some(76)));
+}
+
+#[test]
+fn a_file_whose_selection_is_not_certain_stays_until_it_is_purged_by_force() {
+    let relay = relay(ArchiveOptions::OVERDUE);
+    let kept = relay.intake.lineages.served().unwrap();
+    let logs = kept.store.logs().unwrap();
+    let [_, doubtful, third, last] = &logs[..] else { panic!("{} files", logs.len()) };
+    assert!(kept.archived.doubt(doubtful.number));
+    kept.archived.advance(third.number, Instant::now());
+    let left = |force| {
+        purge_to(&relay.housekeeping, &kept, &last.name, force).unwrap();
+        kept.store.logs().unwrap().first().unwrap().name.clone()
+    };
+    assert_eq!(left(false), doubtful.name);
+    assert_eq!(left(true), last.name);
 }

@@ -102,6 +102,7 @@ fn start(disk: &SimulatedDisk, to: &Path, overdue: Duration) -> RelaySource {
     let archive = ArchiveOptions {
         to: to.to_owned(),
         plaintext: false,
+        tables: binlogz_archive::chosen_tables::TableChoice::default(),
         bring_back: BringBack::default(),
         overdue,
         check: Some(WEEK),

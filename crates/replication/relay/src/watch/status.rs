@@ -129,6 +129,8 @@ pub struct LogStatus {
 pub struct ArchiveStatus {
     /// Where it is.
     pub to: String,
+    /// The tables that it has, if it is a selection: its files take no place of those of the log.
+    pub selection: Option<String>,
     /// The last file that is there; none until the relay has looked, after a start.
     pub last_file: Option<String>,
     /// Closed files that are not there yet.

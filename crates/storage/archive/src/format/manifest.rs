@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file_entry::{FileEntry, objects};
 use super::parts::{self, ManifestPart};
+use crate::chosen_tables::TableChoice;
 use crate::error::{Error, Result};
 use crate::log::sort_by_name;
 use crate::storage::{ArchiveStorage, COPY, ManifestBytes, ObjectName};
@@ -19,8 +20,10 @@ const FORMAT: &str = "binlogz archive";
 /// 2, which had no copy of the manifest, 3, 4, the first with logs that are kept in part, 5, 6, 7, the first with retired
 /// objects, 8, 9, 10, the first with parts, and 11 and 12, whose objects have no steps by key.
 const VERSION: u32 = 13;
-/// The version written if there are parts, and the newest that we can read.
+/// The version written if there are parts.
 const VERSION_PARTS: u32 = 14;
+/// The version written if the archive is a selection of tables, with parts or without, and the newest that we can read.
+const VERSION_SELECTION: u32 = 15;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -39,6 +42,9 @@ const PARTS_STAY_SECONDS: u64 = 3600;
 pub struct Manifest {
     format: String,
     version: u32,
+    /// The tables whose rows its logs have, if they are a selection; `None`: they are the server's logs. Since version 15.
+    #[serde(default)]
+    pub selection: Option<TableChoice>,
     /// Objects with the oldest logs, if there are many. Since version 10.
     #[serde(default)]
     parts: Vec<ManifestPart>,
@@ -67,6 +73,8 @@ pub struct Manifest {
 struct AsStored<'a> {
     format: &'a str,
     version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<&'a TableChoice>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     parts: &'a [ManifestPart],
     files: &'a [FileEntry],
@@ -89,6 +97,7 @@ impl Default for Manifest {
         Manifest {
             format: FORMAT.into(),
             version: VERSION,
+            selection: None,
             parts: Vec::new(),
             files: Vec::new(),
             retired: Vec::new(),
@@ -245,7 +254,11 @@ impl Manifest {
         let named = self.named();
         let retired = std::mem::take(&mut self.retired);
         self.retired = retired.into_iter().filter(|retired| !named.contains(&retired.object)).collect();
-        self.version = if self.parts.is_empty() { VERSION } else { VERSION_PARTS };
+        self.version = match &self.selection {
+            Some(_) => VERSION_SELECTION,
+            None if self.parts.is_empty() => VERSION,
+            None => VERSION_PARTS,
+        };
         self.crc32 = None;
         let bytes = Arc::new(with_checksum(self.bytes(self.files.get(tail..).unwrap_or_default())?));
         storage.put_manifest(&bytes, self.stored.as_ref().map(|stored| stored.as_slice()))?;
@@ -287,6 +300,22 @@ impl Manifest {
         Ok((tail, old.into_iter().map(|retired| retired.object).collect()))
     }
 
+    /// Refuses to put logs with the rows of these tables among those that are there; `None`: logs as they are.
+    ///
+    /// # Errors
+    ///
+    /// It has other logs, or logs of another choice.
+    pub(crate) fn check_selection(&self, choice: Option<&TableChoice>) -> Result<()> {
+        if self.files.is_empty() || self.selection.as_ref() == choice {
+            return Ok(());
+        }
+        let in_words = |choice: Option<&TableChoice>| {
+            choice.map_or("whole logs".to_owned(), |choice| format!("a selection of tables ({choice})"))
+        };
+        let expected = format!("{}, as these logs; another archive can have them", in_words(choice));
+        Err(Error::unexpected("archive", in_words(self.selection.as_ref()), expected))
+    }
+
     /// The objects that hold its logs, and its own parts.
     pub(crate) fn named(&self) -> BTreeSet<ObjectName> {
         let parts = self.parts.iter().flat_map(ManifestPart::objects);
@@ -319,10 +348,11 @@ impl Manifest {
     fn bytes(&self, files: &[FileEntry]) -> Result<Vec<u8>> {
         let mut bytes =
             Vec::with_capacity(self.stored.as_ref().map_or(0, |stored| stored.len() + stored.len() / 64));
-        let Manifest { format, version, parts, retired, .. } = self;
+        let Manifest { format, version, selection, parts, retired, .. } = self;
+        let selection = selection.as_ref();
         serde_json::to_writer_pretty(
             &mut bytes,
-            &AsStored { format, version: *version, parts, files, retired },
+            &AsStored { format, version: *version, selection, parts, files, retired },
         )?;
         bytes.push(b'\n');
         Ok(bytes)
@@ -338,9 +368,9 @@ struct Head {
 
 impl Head {
     fn check(&self) -> Result<()> {
-        if self.format != FORMAT || !(1..=VERSION_PARTS).contains(&self.version) {
+        if self.format != FORMAT || !(1..=VERSION_SELECTION).contains(&self.version) {
             let found = format!("{} {}", self.format, self.version);
-            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_PARTS}")));
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_SELECTION}")));
         }
         Ok(())
     }
@@ -466,8 +496,8 @@ mod tests {
         // What this version doesn't know would be lost when it is written.
         let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
         assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
-        let later = later.replace("\"version\": 13", "\"version\": 15");
-        let expected = "manifest is binlogz archive 15, expected binlogz archive 1 to 14";
+        let later = later.replace("\"version\": 13", "\"version\": 16");
+        let expected = "manifest is binlogz archive 16, expected binlogz archive 1 to 15";
         assert_eq!(error(&later), expected);
     }
 }

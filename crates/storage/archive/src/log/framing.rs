@@ -93,7 +93,7 @@ impl LogFraming {
         }
     }
 
-    fn feed(&mut self, mut bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) {
         loop {
             let wanted = match self.state {
                 FramingState::Magic => MAGIC.len(),

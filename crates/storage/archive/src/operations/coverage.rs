@@ -5,6 +5,7 @@ use std::fmt;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
+use crate::chosen_tables::TableChoice;
 use crate::error::Result;
 use crate::format::{FileEntry, Manifest};
 use crate::log::numbered;
@@ -13,6 +14,8 @@ use crate::log::order::{base, number};
 /// An archive's coverage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
+    /// The tables that it has, if it is a selection: no log of a server may be purged for it. `None`: it has whole logs.
+    pub selection: Option<TableChoice>,
     /// How many logs it has.
     pub logs: usize,
     /// Bytes of its logs.
@@ -94,6 +97,7 @@ pub fn coverage(manifest: &Manifest) -> Result<Coverage> {
     let gaps = gaps(manifest)?;
     let after_gap = gaps.last().and_then(|gap| files.iter().position(|file| file.name == gap.log));
     Ok(Coverage {
+        selection: manifest.selection.clone(),
         logs: files.len(),
         size: files.iter().map(|file| file.size).sum(),
         packed_size: files.iter().map(|file| file.packed_size).sum(),

@@ -12,6 +12,7 @@ use binlogz_binlog::event::PreviousGtidsEvent;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_flow::ReadAt;
 
+use crate::chosen_tables::TableChoice;
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::index;
@@ -66,6 +67,8 @@ pub struct Creator<'a> {
     storage: &'a dyn ArchiveStorage,
     workers: usize,
     canonical_payloads: bool,
+    /// The tables whose rows the added logs have; `None`: they are the server's.
+    choice: Option<TableChoice>,
     level: Level,
     block_size: usize,
     segment_size: u64,
@@ -131,6 +134,7 @@ impl<'a> Creator<'a> {
             storage,
             workers,
             canonical_payloads,
+            choice: None,
             level: Level::default(),
             block_size: BLOCK_SIZE,
             segment_size: PLAIN_MAX,
@@ -147,6 +151,18 @@ impl<'a> Creator<'a> {
     /// are.
     pub fn canonical_payloads(&mut self, canonical: bool) {
         self.canonical_payloads = canonical;
+    }
+
+    /// The logs to be added are a selection: they have the rows of these tables alone
+    /// ([`select`](crate::chosen_tables::select)). The manifest says so.
+    ///
+    /// # Errors
+    ///
+    /// The archive has whole logs, or another selection.
+    pub fn selection(&mut self, choice: TableChoice) -> Result<()> {
+        self.manifest.check_selection(Some(&choice))?;
+        self.choice = Some(choice);
+        Ok(())
     }
 
     /// How closely the objects of logs that are in the archive already are examined; missing and damaged ones are stored
@@ -230,6 +246,7 @@ impl<'a> Creator<'a> {
         active_size: Option<u64>,
         (sha256, size, crc32): (String, u64, u32),
     ) -> Result<()> {
+        self.manifest.check_selection(self.choice.as_ref())?;
         let replaces = match self.standing(name, &log, &sha256, size, active_size)? {
             LogNameState::Nothing => Replaces::Nothing,
             LogNameState::Part(sha256) => Replaces::Part(sha256),
@@ -472,6 +489,11 @@ impl<'a> Creator<'a> {
         loop {
             // It is read again where it can't be written.
             let mut manifest = std::mem::take(&mut self.manifest);
+            // Logs that are packed again are of the archive itself.
+            if !self.packed.iter().all(|packed| matches!(packed.replaces, Replaces::Packed(_))) {
+                manifest.check_selection(self.choice.as_ref())?;
+                manifest.selection.clone_from(&self.choice);
+            }
             let mut new: BTreeMap<&str, &PackedLog> =
                 self.packed.iter().map(|packed| (packed.entry.name.as_str(), packed)).collect();
             let mut replaced = Vec::new();

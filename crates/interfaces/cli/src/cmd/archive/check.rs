@@ -15,7 +15,7 @@ use binlogz_figures::grouped;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 
-use super::{failure, json, open, print};
+use super::{failure, json, open, print, selection_line};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, warn};
@@ -105,7 +105,11 @@ impl CheckCommand {
             }
             let archive = part.place.display().to_string();
             let logs = part.manifest.files.len();
-            told.archives.push(json::CheckedArchive { archive, logs, problems });
+            let selection = part.manifest.selection.clone();
+            if let Some(selection) = selection.as_ref().filter(|_| is_text) {
+                print(out, &format!("{}{}", part.prefix, selection_line(selection)))?;
+            }
+            told.archives.push(json::CheckedArchive { archive, selection, logs, problems });
         }
         let named: Vec<_> = parts.iter().map(|part| (part.prefix.as_str(), &part.manifest)).collect();
         told.gaps = check::between(&named).map_err(|error| CommandFailure::Line(error.to_string()))?;

@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::manner::MannerArgs;
 use super::upkeep::in_words;
-use super::{failure, open, print, storage_at};
+use super::{failure, open, print, selection_line, storage_at};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::progress::WorkProgress;
@@ -98,7 +98,7 @@ const JOBS_DEFAULT: NonZeroUsize = NonZeroUsize::new(4).expect("not zero");
 
 impl Copy {
     pub(super) fn run(self) -> Result<Exit> {
-        let (from, _) = open(&self.from)?;
+        let (from, manifest) = open(&self.from)?;
         if is_same(&self.from, &self.to) {
             let found = "is the archive itself, expected another place for its copy";
             return Err(CommandFailure::of(&self.to.display(), found));
@@ -141,6 +141,9 @@ impl Copy {
         let new = grouped(logs as u64);
         let all = counted(logs_there as u64, "logs");
         print(&mut io::stdout(), &format!("{}: {all}, {new} of them new", self.to.display()))?;
+        if let Some(selection) = &manifest.selection {
+            print(&mut io::stdout(), &format!("{}: {}", self.to.display(), selection_line(selection)))?;
+        }
         Ok(if failed.is_empty() { Exit::Done } else { Exit::Trouble })
     }
 

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use binlogz_archive::Level;
+use binlogz_archive::chosen_tables::TableChoice;
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::presence::{CheckDepth, Inspector};
 use binlogz_archive::storage::{ArchiveStorage, KeySource};
@@ -15,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use super::manner::MannerArgs;
 use super::source_logs::{Objects, purge_line};
-use super::{failure, open, print, storage_in};
+use super::{failure, open, print, selection_line, storage_in};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain};
@@ -55,6 +56,15 @@ pub(super) struct Create {
     /// it counts as a part, and the exit code is 1
     #[arg(long)]
     salvage: bool,
+    /// Store these tables only: DATABASE.TABLE with * for any letters; several times for several
+    ///
+    /// The archive is then a selection: logs are named BASE-selected.NNNNNN, and no log may be purged for it. Statements that can't
+    /// be told from those of other tables stay, with exit code 1.
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = PARTS)]
+    table: Vec<String>,
+    /// Store all tables but these, likewise
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = PARTS)]
+    ignore_table: Vec<String>,
     /// Read all objects of the given logs that are in the archive already, and compare each with its SHA-256: otherwise it is
     /// asked whether they are there as a whole
     #[arg(long)]
@@ -73,12 +83,16 @@ pub(super) struct Create {
     files: Vec<PathBuf>,
 }
 
+/// A selection is of closed logs, and has no payloads.
+const PARTS: [&str; 3] = ["include_active", "salvage", "canonical_payloads"];
+
 const EXAMPLES: &str = "Examples:
   binlogz archive create --to /backup/db1 /var/lib/mysql/binlog.[0-9]*
   binlogz archive create --to s3://bucket/db1 --include-active /var/lib/mysql/binlog.[0-9]*
+  binlogz archive create --to /backup/shop --table 'shop.*' --ignore-table 'shop.log_*' binlog.000042
 
-Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, 2 bad usage, bad
-input or I/O trouble.";
+Exit codes: 0 all logs are in the archive, 1 of a torn or damaged one only a part, or of a selection
+not all is certain, 2 bad usage, bad input or I/O trouble.";
 
 /// How small and how fast an archive is packed; all are read alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -107,6 +121,7 @@ impl Create {
         memory::keep_small();
         let keyring = self.keyring.open()?;
         let storage = storage_in(&self.to, &self.manner.manner())?;
+        let choice = self.choice()?;
         let is_encrypted = storage.is_encrypted().map_err(failure(&self.to))?;
         if !is_encrypted && KeySource::from_environment().is_some() {
             let found = "is not encrypted, though the environment names a key: `archive copy` makes an encrypted copy";
@@ -116,7 +131,10 @@ impl Create {
         let mut lines = AddedLines::new(&torn, self.sizes);
         let mut told = |created: &CreateOutcome| lines.print(created);
         let mut creator = self.creator(storage.as_ref(), &mut told)?;
-        let mut additions = Additions::new(&self, keyring.as_ref(), is_encrypted, &torn);
+        if let Some(choice) = &choice {
+            creator.selection(choice.clone()).map_err(failure(&self.to))?;
+        }
+        let mut additions = Additions::new(&self, keyring.as_ref(), is_encrypted, &torn, choice.as_ref());
         additions.add_all(&mut creator)?;
         let manifest = creator.finish();
         if let Err(error) = &manifest {
@@ -126,10 +144,16 @@ impl Create {
         lines.printed?;
         let out = &mut io::stdout().lock();
         for name in additions.in_use {
-            let line = format!(
-                "{name}: is in use and was left out: give it again once it is closed, or use --include-active"
-            );
+            let or = if choice.is_none() { ", or use --include-active" } else { "" };
+            let line = format!("{name}: is in use and was left out: give it again once it is closed{or}");
             print(out, &line)?;
+        }
+        if let Some(choice) = &choice {
+            for table in choice.named().filter(|table| !additions.met.contains(table)) {
+                print(out, &format!("{table}: has no rows in these logs"))?;
+            }
+            print(out, &format!("{}: {}", self.to.display(), selection_line(choice)))?;
+            return Ok(additions.exit);
         }
         if let Some((name, path)) =
             additions.given.into_iter().rfind(|(name, _)| lines.archived.contains(name))
@@ -143,6 +167,13 @@ impl Create {
             line.map_or(Ok(()), |line| print(out, &line))?;
         }
         Ok(additions.exit)
+    }
+
+    /// The tables whose rows are stored; `None`: all logs are stored as they are.
+    fn choice(&self) -> Result<Option<TableChoice>> {
+        let choice = TableChoice::new(&self.table, &self.ignore_table)
+            .map_err(|error| CommandFailure::Line(format!("--table and --ignore-table: {error}")))?;
+        Ok((!choice.is_all()).then_some(choice))
     }
 
     fn creator<'a>(

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use binlogz_archive::chosen_tables::TableChoice;
 use binlogz_archive::coverage::{self, Coverage};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::last_check::{CheckRecord, LastChecks};
@@ -37,6 +38,9 @@ pub(super) struct FailedArchive {
 #[derive(Debug, Serialize)]
 pub(super) struct CoverageJson {
     archive: String,
+    /// The tables that it has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selection: Option<TableChoice>,
     log_count: usize,
     bytes: u64,
     packed_bytes: u64,
@@ -73,6 +77,7 @@ impl CoverageJson {
         };
         CoverageJson {
             archive: archive.display().to_string(),
+            selection: coverage.selection.clone(),
             log_count: coverage.logs,
             bytes: coverage.size,
             packed_bytes: coverage.packed_size,
@@ -154,6 +159,9 @@ pub(super) struct CheckJson {
 #[derive(Debug, Serialize)]
 pub(super) struct CheckedArchive {
     pub(super) archive: String,
+    /// The tables whose rows it has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<TableChoice>,
     pub(super) logs: usize,
     pub(super) problems: Vec<String>,
 }
@@ -161,6 +169,9 @@ pub(super) struct CheckedArchive {
 /// The JSON of `restore`.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct RestoreJson {
+    /// The tables whose rows the archive has, if it is a selection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<TableChoice>,
     pub(super) logs: Vec<RestoredLog>,
     pub(super) failed: Vec<FailedLogJson>,
     /// A request that the archive can't meet; then nothing is restored.

@@ -14,7 +14,7 @@ use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
 use super::coverage::{ListedArchive, checks_of, coverage_of};
-use super::{failure, json, prometheus, storage_at};
+use super::{failure, json, prometheus, selection_line, storage_at};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::format::WatchedFormat;
@@ -78,7 +78,8 @@ impl List {
         pager::show(|out| {
             Table(self.table.layout()).write(&[self.shown(logs, LOG_COLUMNS)], out)?;
             writeln!(out)?;
-            let lines = self.lines(&covered, checks);
+            let selection = manifest.selection.iter().map(selection_line);
+            let lines: Vec<String> = selection.chain(self.lines(&covered, checks)).collect();
             let mut lines =
                 lines.iter().map(|line| wrapped(&printable(line), "", "  ", self.table.layout().width));
             lines.try_for_each(|line| writeln!(out, "{line}"))
@@ -104,7 +105,8 @@ impl List {
         let bytes = self.table.sizes().in_words(covered.size);
         let packed = self.table.sizes().in_words(covered.packed_size);
         let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];
-        lines.extend(covered.last.iter().map(|last| format!("last restorable moment: {}", in_words(last))));
+        let what = if covered.selection.is_some() { "last transaction" } else { "last restorable moment" };
+        lines.extend(covered.last.iter().map(|last| format!("{what}: {}", in_words(last))));
         lines.extend(covered.gaps.iter().map(ToString::to_string));
         lines.extend(covered.unbroken_since.iter().map(|since| format!("no gap since {}", in_words(since))));
         lines.extend(checked_in_words(checks, time::shown));
@@ -206,8 +208,9 @@ fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchiv
     let gtids = |moment: &Option<ArchiveEdge>| {
         TableCell::from(moment.as_ref().map(ArchiveEdge::gtids_text).filter(|gtids| !gtids.is_empty()))
     };
+    let mark = if covered.selection.is_some() { " (a selection of tables)" } else { "" };
     vec![
-        place.display().to_string().into(),
+        format!("{}{mark}", place.display()).into(),
         (covered.logs as u64).into(),
         covered.size.into(),
         covered.packed_size.into(),

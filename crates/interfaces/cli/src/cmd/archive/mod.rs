@@ -20,6 +20,7 @@ mod upkeep;
 use std::io::Write;
 use std::path::Path;
 
+use binlogz_archive::chosen_tables::TableChoice;
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::{ArchiveStorage, Manner};
 use binlogz_archive::{Error, existing};
@@ -98,6 +99,11 @@ impl ArchiveCommand {
             ArchiveAction::Serve(serve) => serve.run(),
         }
     }
+}
+
+/// What a selection of tables lacks, in words.
+fn selection_line(selection: &TableChoice) -> String {
+    format!("a selection of tables ({selection}): others were left out, so no log may be purged for it")
 }
 
 fn open(archive: &Path) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {

@@ -27,14 +27,18 @@ const CHECK_METRICS: [CheckMetric; 3] = [
     }),
 ];
 
-const METRICS: [Metric; 7] = [
+const METRICS: [Metric; 8] = [
+    ("is_selection", "Whether it has some tables only, so that no log may be purged for it", |covered| {
+        Some(covered.selection.is_some().into())
+    }),
     ("logs", "Logs in the archive", |covered| Some(covered.logs as u64)),
     ("bytes", "Bytes of the logs", |covered| Some(covered.size)),
     ("packed_bytes", "Bytes that they take in the archive", |covered| Some(covered.packed_size)),
     ("gaps", "Places where transactions are missing between logs", |covered| Some(covered.gaps.len() as u64)),
     ("first_timestamp_seconds", "Time of the first event", |covered| seconds(covered.first.as_ref())),
     ("last_restorable_timestamp_seconds", "The last moment to which a server can be brought", |covered| {
-        seconds(covered.last.as_ref())
+        // No server is brought anywhere by some of its tables.
+        seconds(covered.last.as_ref().filter(|_| covered.selection.is_none()))
     }),
     (
         "unbroken_since_timestamp_seconds",

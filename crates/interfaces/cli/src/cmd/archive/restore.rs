@@ -16,7 +16,7 @@ use binlogz_flow::BoundaryMoment;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
-use super::{failure, json, open, print};
+use super::{failure, json, open, print, selection_line};
 use crate::Exit;
 use crate::cmd::closed_logs::end_in_words;
 use crate::cmd::workers;
@@ -234,6 +234,7 @@ impl Restore {
     pub(super) fn run(self) -> Result<Exit> {
         let Restore { to, force, format, chosen } = self;
         let (storage, manifest) = open(&chosen.archive)?;
+        let selection = manifest.selection.clone();
         let files = chosen.files(manifest)?;
         fs::create_dir_all(&to).map_err(|error| CommandFailure::of(&to.display(), error))?;
         let targets: Vec<OnceCell<OutputTarget>> = files.iter().map(|_| OnceCell::new()).collect();
@@ -270,9 +271,11 @@ impl Restore {
             &mut report,
         )?;
         match format {
-            ReportFormat::Json => json::print(&json::RestoreJson { logs, ..report })?,
+            ReportFormat::Json => json::print(&json::RestoreJson { selection, logs, ..report })?,
             ReportFormat::Text => {
-                logs.iter().try_for_each(|log| print(&mut io::stdout(), &restored_line(log)))?
+                logs.iter().try_for_each(|log| print(&mut io::stdout(), &restored_line(log)))?;
+                let mut told = selection.iter().map(selection_line);
+                told.try_for_each(|line| print(&mut io::stdout(), &line))?;
             }
         }
         Ok(exit)
@@ -291,6 +294,9 @@ fn restored_line(log: &json::RestoredLog) -> String {
 impl Cat {
     pub(super) fn run(self) -> Result<Exit> {
         let (storage, manifest) = open(&self.chosen.archive)?;
+        if let Some(selection) = &manifest.selection {
+            warn(&format!("{}: {}", self.chosen.archive.display(), selection_line(selection)));
+        }
         let files = self.chosen.files(manifest)?;
         let mut first = true;
         self.chosen.each(

@@ -149,7 +149,11 @@ fn archive(status: &Value) -> Option<String> {
         None | Some(0) => String::new(),
         Some(count) => format!(", {} damaged or missing", counted(count, "logs")),
     };
-    Some(format!("archive   {to}: the last is {last}, {waiting} not there yet{failing}{age}{damaged}"))
+    let selection = archive["selection"].as_str();
+    let selection = selection.map_or(String::new(), |tables| format!(" (a selection of tables: {tables})"));
+    Some(format!(
+        "archive   {to}{selection}: the last is {last}, {waiting} not there yet{failing}{age}{damaged}"
+    ))
 }
 
 /// How closed files are read to find damage.

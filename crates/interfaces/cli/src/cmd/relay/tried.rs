@@ -23,6 +23,10 @@ pub(super) fn tried(options: &RelayOptions) -> Result<Vec<String>> {
         lines.push(format!("{of}{}", in_words(&source.retention)));
         if let Some(archive) = &source.archive {
             lines.push(format!("{of}{}", archive_at(&archive.to)?));
+            if !archive.tables.is_all() {
+                let tables = &archive.tables;
+                lines.push(format!("{of}archive: a selection of tables ({tables}); files that are purged here don't come back"));
+            }
         }
     }
     if let Some(http) = &options.http {

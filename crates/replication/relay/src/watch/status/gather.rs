@@ -77,7 +77,8 @@ impl SourceWatch {
         let now = Instant::now();
         Ok(Some(ArchiveStatus {
             to: options.place_of(&kept).display().to_string(),
-            last_file: kept.archived.last().map(|number| kept.store.names().log(number)),
+            selection: (!options.tables.is_all()).then(|| options.tables.to_string()),
+            last_file: kept.archived.last().map(|number| options.name_of(&kept.store.names().log(number))),
             waiting_files,
             still_seconds: if waiting_files > 0 { kept.archived.still(now).as_secs() } else { 0 },
             failing_seconds: kept.archived.failing(now).map(|(long, _)| long.as_secs()),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    AnyGtidEvent, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind, TableId, TableMapEvent,
+    AnyGtidEvent, LeftOutTable, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind, TableId,
+    TableMapEvent,
 };
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas};
 use binlogz_binlog::statement::StatementKind;
@@ -123,6 +124,8 @@ impl BlockFindings {
                 EventClass::StatementValue | EventClass::LoadBlock | EventClass::LoadStatement => {
                     self.contents.has_statements = true;
                 }
+                // A reader has to be told that rows of a table are missing.
+                EventClass::Ignorable if LeftOutTable::decode(body).is_some() => return None,
                 // A reader has to meet these.
                 EventClass::Payload | EventClass::CompressedStatement | EventClass::CompressedRows => {
                     return None;

@@ -1,6 +1,7 @@
 //! The logs that `archive create` goes through: which of them are added whole, which in part, and what is said of each.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_archive::Error;
+use binlogz_archive::chosen_tables::{self, SelectedLog, TableChoice};
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::FileEntry;
 use binlogz_archive::log;
@@ -20,6 +22,7 @@ use super::super::source_logs::{LogBeginning, look_at};
 use super::super::{failure, print};
 use super::Create;
 use crate::Exit;
+use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::log_path::LogPath;
 use crate::progress::{self, WorkProgress};
@@ -90,8 +93,12 @@ pub(super) struct Additions<'a> {
     /// Whether the archive is encrypted.
     is_encrypted: bool,
     torn: &'a TornLogs,
+    /// The tables whose rows are stored; `None`: logs are stored as they are.
+    choice: Option<&'a TableChoice>,
     /// The closed logs.
     pub(super) given: Vec<(String, &'a PathBuf)>,
+    /// Tables with rows, of those that the choice names.
+    pub(super) met: BTreeSet<String>,
     /// Logs left out because they are in use.
     pub(super) in_use: Vec<String>,
     pub(super) exit: Exit,
@@ -103,10 +110,12 @@ impl<'a> Additions<'a> {
         keyring: Option<&'a Keyring>,
         is_encrypted: bool,
         torn: &'a TornLogs,
+        choice: Option<&'a TableChoice>,
     ) -> Self {
         let given = Vec::new();
         let in_use = Vec::new();
-        Additions { args, keyring, is_encrypted, torn, given, in_use, exit: Exit::Done }
+        let met = BTreeSet::new();
+        Additions { args, keyring, is_encrypted, torn, choice, given, met, in_use, exit: Exit::Done }
     }
 
     /// Adds the logs in their order, up to one that can't be added: nothing after a missing log may be purged.
@@ -171,6 +180,14 @@ impl<'a> Additions<'a> {
         log: Arc<dyn ReadAt>,
         mode: Option<u32>,
     ) -> Result<()> {
+        if let Some(choice) = self.choice {
+            let mut selected = self.selected((path, &log), choice)?;
+            self.met.append(&mut selected.met);
+            if !selected.doubts.is_empty() {
+                self.exit = Exit::Negative;
+            }
+            return add_selected(creator, (path, name), selected, mode);
+        }
         match creator.add_file(name, Arc::clone(&log), mode) {
             Err(Error::Torn(why)) if self.args.salvage || self.args.include_active => {
                 self.note_torn(name, &why);
@@ -178,6 +195,11 @@ impl<'a> Additions<'a> {
             }
             added => added.map_err(torn_failure(path)),
         }
+    }
+
+    /// A closed log without other tables.
+    fn selected(&self, (path, log): (&Path, &Arc<dyn ReadAt>), choice: &TableChoice) -> Result<SelectedLog> {
+        chosen_tables::select(log, choice, workers(self.args.jobs)).map_err(failure(path))
     }
 
     fn note_torn(&mut self, name: &str, why: &dyn std::fmt::Display) {
@@ -197,6 +219,24 @@ impl<'a> Additions<'a> {
             )),
         }
     }
+}
+
+/// Adds a log without other tables, under a name of its own.
+fn add_selected(
+    creator: &mut Creator<'_>,
+    (path, name): (&Path, &str),
+    SelectedLog { log, events_left_out, statements_left_out, doubts, .. }: SelectedLog,
+    mode: Option<u32>,
+) -> Result<()> {
+    let selected = chosen_tables::selected_name(name);
+    let events = counted(events_left_out, "events");
+    let statements = counted(statements_left_out, "statements");
+    let line = format!("{name}: as {selected}, without {events} of rows and {statements} of other tables");
+    progress::above(|| print(&mut io::stdout().lock(), &line))?;
+    for doubt in doubts.lines() {
+        progress::above(|| complain(&format!("{}: {doubt}", path.display())));
+    }
+    creator.add_file(&selected, log, mode).map_err(failure(path))
 }
 
 /// Whether a file is a log that its server encrypted.

@@ -172,6 +172,9 @@ fn archive(archive: Option<&ArchiveStatus>) -> Section {
         None => row("place", "none: closed files are on this machine alone".to_owned()),
         Some(archive) => {
             row("place", archive.to.clone());
+            if let Some(selection) = &archive.selection {
+                row("a selection of tables", selection.clone());
+            }
             let last = archive.last_file.clone();
             row("archived up to", last.unwrap_or_else(|| "not known yet, or nothing".to_owned()));
             row(

@@ -245,6 +245,7 @@ fn unread() -> SourceReport {
 fn archive() -> ArchiveStatus {
     ArchiveStatus {
         to: "s3://backup/production/europe/orders-and-payments/of-all-of-europe/db1.example.com".to_owned(),
+        selection: None,
         last_file: Some("binlog.000041".to_owned()),
         waiting_files: 0,
         still_seconds: 0,
