@@ -32,6 +32,7 @@ mod prompt;
 mod pushdown;
 mod queries;
 mod real;
+mod selection;
 #[cfg(feature = "serve")]
 mod serve;
 mod server_schema;
