@@ -246,8 +246,8 @@ fn who_reads_a_selection_is_told_or_refused() {
     let (folder, source) = worked(mysql);
     create(&folder, "sel", &CHOICE, "binlog.000002").is_done();
     let manifest: Value = serde_json::from_slice(&folder.read("sel/manifest.json")).unwrap();
-    // Readers before know versions up to 12, and say so.
-    assert_eq!(manifest["version"], 13);
+    // Readers before know versions up to 14, and say so.
+    assert_eq!(manifest["version"], 15);
     let selection = serde_json::json!({"tables": ["shop.*"], "ignore_tables": ["shop.log_*"]});
     assert_eq!(manifest["selection"], selection);
 
