@@ -7,7 +7,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, Fields};
 use binlogz_binlog::Result;
 use binlogz_binlog::row::json::JsonTree;
-use binlogz_binlog::row::{CellContent, Row, RowImage};
+use binlogz_binlog::row::{Cell, CellContent, Row, RowImage};
 
 use crate::types::ValueColumn;
 
@@ -33,14 +33,33 @@ impl<'a> ChangeSide<'_, 'a> {
     /// Bytes that are no value of the column's type.
     pub fn push(&self, values: &mut ValueColumn, place: Option<usize>, scratch: &mut Vec<u8>) -> Result<()> {
         let cell = place.and_then(|place| self.image()?.cell(place));
+        let before = self.row.before.filter(|_| self.is_after);
+        let before = cell.and_then(|cell| before?.cell(cell.index));
+        values.push_changed(cell, before, scratch)
+    }
+}
+
+impl ValueColumn {
+    /// Appends a cell of the row after a change; one that is absent is NULL. A document that was logged as differences is whole if
+    /// `before`, the cell before the change, is there.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no value of the column's type.
+    pub fn push_changed(
+        &mut self,
+        cell: Option<Cell<'_>>,
+        before: Option<Cell<'_>>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<()> {
         let mut document = None;
-        if let Some(cell) = cell.filter(|cell| self.is_after && cell.column.is_json())
+        if let Some(cell) = cell.filter(|cell| cell.column.is_json())
             && matches!(cell.content, CellContent::JsonDiffs(_))
-            && self.row.before.and_then(|before| before.cell(cell.index)).is_some()
+            && before.is_some()
         {
-            document = self.row.json_after(cell.index)?.map(|tree| json_text(&tree)).transpose()?;
+            document = cell.json_after(before)?.map(|tree| json_text(&tree)).transpose()?;
         }
-        values.push(cell.as_ref(), document.as_deref(), scratch)
+        self.push(cell.as_ref(), document.as_deref(), scratch)
     }
 }
 

@@ -235,9 +235,10 @@ impl ArchivedLog {
     /// Objects that are missing or damaged.
     pub fn picked(
         &self,
+        with_positions: bool,
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> io::Result<Option<PickedLog>> {
-        PickedLog::choose(&self.entry, self.objects()?, is_wanted).map_err(io::Error::other)
+        PickedLog::choose(&self.entry, self.objects()?, with_positions, is_wanted).map_err(io::Error::other)
     }
 
     /// Its transactions, as far as its archive tells them; `None`: it has to be read ([`LogDirectory::choose`]).

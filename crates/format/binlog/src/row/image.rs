@@ -87,7 +87,19 @@ impl<'a> Row<'_, 'a> {
     /// minimal row images.
     pub fn json_after(&self, index: usize) -> Result<Option<JsonTree<'a>>> {
         let Some(cell) = self.after.and_then(|after| after.cell(index)) else { return Ok(None) };
-        let tree = match (cell.value()?, self.before.and_then(|before| before.cell(index))) {
+        cell.json_after(self.before.and_then(|before| before.cell(index)))
+    }
+}
+
+impl<'a> Cell<'a> {
+    /// The JSON document that this column of an after-image holds, with differences applied to the one of the before-image. `None`
+    /// if it is NULL or not JSON.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Row::json_after`].
+    pub fn json_after(&self, before: Option<Cell<'a>>) -> Result<Option<JsonTree<'a>>> {
+        let tree = match (self.value()?, before) {
             (Value::Json(document), _) => JsonTree::new(document),
             (Value::JsonDiffs(diffs), Some(Cell { content: CellContent::Value(before), .. })) => {
                 diffs.apply(JsonDocument::new(before))
@@ -100,7 +112,7 @@ impl<'a> Row<'_, 'a> {
             )),
             _ => return Ok(None),
         };
-        tree.map(Some).map_err(|error| error.in_column(index))
+        tree.map(Some).map_err(|error| error.in_column(self.index))
     }
 }
 

@@ -13,7 +13,7 @@ use binlogz_testkit::builder::{LogBuilder, Release, change_events, insert_events
 use binlogz_testkit::corpus;
 use binlogz_testkit::mutate::mend_checksums;
 
-use crate::common::{Ran, SHAPES, archive_of, ask, root, sql};
+use crate::common::{Ran, SHAPES, archive_of, ask, root, schema, sql};
 use crate::pushdown::{all, metric};
 
 /// The columns that a directory tells.
@@ -252,6 +252,40 @@ fn questions_about_transactions_open_no_block() {
     }
     let opened = ask("SELECT max(statement) FROM transactions", std::slice::from_ref(&archive));
     assert!(opened.failure().contains("block"));
+}
+
+/// Where transactions begin comes from the directory, with columns of rows; of a log that had payloads, from the log.
+#[test]
+fn positions_are_picked_with_columns_of_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive) = (folder.path().join("binlog.000001"), folder.path().join("archive"));
+    fs::write(&path, many_transactions(5000)).unwrap();
+    archive_of(std::slice::from_ref(&path), &archive);
+    for statement in [
+        "SELECT position, gtid, operation, \"row\", key, before, after FROM shop.item",
+        "SELECT min(position), max(position), count(DISTINCT position) FROM shop.item WHERE operation = 'update'",
+    ] {
+        let expected = ask(statement, std::slice::from_ref(&path)).ok();
+        assert_eq!(ask(statement, std::slice::from_ref(&archive)).ok(), expected, "{statement}");
+        let plan = ask(&format!("EXPLAIN ANALYZE {statement}"), std::slice::from_ref(&archive)).ok();
+        let (read, picked) = (metric(&plan, "blocks_read"), metric(&plan, "blocks_picked"));
+        assert!(picked > 20 && picked == read, "{plan}");
+    }
+    let samples = [(&SHAPES.plain, "plain"), (&SHAPES.compressed, "compressed")].map(|(logs, name)| {
+        let archive = folder.path().join(name);
+        archive_of(logs, &archive);
+        (logs, archive)
+    });
+    let statement = "SELECT log, position, \"row\", after.emp_no FROM employees.salaries";
+    for (logs, archive) in samples {
+        assert_eq!(ask_named(statement, std::slice::from_ref(&archive)), ask_named(statement, logs));
+    }
+}
+
+/// The answer with the names that the samples' tables have.
+fn ask_named(statement: &str, inputs: &[PathBuf]) -> String {
+    let mut command = sql(["--format", "csv", "--schema"]);
+    Ran::from(command.arg(schema()).arg(statement).args(inputs).output().unwrap()).ok()
 }
 
 /// The log with other times of commit, whose steps look like no others.

@@ -529,13 +529,14 @@ impl Logs {
     pub(crate) fn picked(
         &self,
         index: usize,
+        with_positions: bool,
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> Result<Option<PickedLog>, LogError> {
         let Some(Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
             return Ok(None);
         };
         let archived = input::find(path).and_then(|archived| match archived {
-            Some(archived) => archived.picked(is_wanted),
+            Some(archived) => archived.picked(with_positions, is_wanted),
             None => Ok(None),
         });
         archived.map_err(|error| LogError(format!("{shown}: {error}")))

@@ -5,7 +5,7 @@
 //! transactions            transactions  a row for each transaction, from an archive's directory where that is enough
 //! events                  events        a row for each event
 //! all of them at once     every         transactions, and batches for each user table: what export writes
-//! columns of a user table picked        those alone, from an archive
+//! columns of a user table picked        those alone, from an archive; `json_object`: keys and images as documents
 //! counts of rows          counts        rows by table and operation, which are not made
 //! how a transaction ended endings       of rows, which stand before the end of their transaction; `held` keeps them until then
 //! ```
@@ -21,6 +21,7 @@ mod events;
 mod every;
 mod frame;
 mod held;
+mod json_object;
 mod picked;
 mod rows;
 mod statement_text;

@@ -1,6 +1,6 @@
 //! Columns of a user table, read straight from the columns of an archive, without putting events together. A query can be
-//! answered so if it needs only columns of images and of their transaction, and no documents (JSON), which may be logged
-//! in part.
+//! answered so if it needs only columns of images and of their transaction, keys and numbers of rows. Where a transaction begins the
+//! archive's directory has to tell.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable, PickedTra
 use binlogz_archive::part::PickedLog;
 use binlogz_arrow::{ValueColumn, column_place};
 use binlogz_binlog::event::RowsKind;
-use binlogz_binlog::row::{Cell, TableSchema};
+use binlogz_binlog::row::{Cell, ColumnSchema, TableSchema};
 use binlogz_schema::HistoryPlace;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -21,6 +21,7 @@ use datafusion::error::DataFusionError;
 use super::built_column::{BuiltColumn, ValueSource, ValueTarget, batch_of};
 use super::columns::FieldValue;
 use super::frame::TransactionFrame;
+use super::json_object::write_object;
 use super::{MadeColumn, ReadJob};
 use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
@@ -39,6 +40,12 @@ pub(super) struct NeededOutputs {
     around: bool,
     /// Images before the change.
     before: bool,
+    /// Primary keys.
+    key: bool,
+    /// Numbers of rows in their events.
+    numbers: bool,
+    /// Where transactions begin.
+    pub(super) positions: bool,
 }
 
 impl NeededOutputs {
@@ -53,6 +60,10 @@ impl NeededOutputs {
             needed.before |= sources(output) == Some(ValueSource::Before);
             match (sources(output)?, output) {
                 (ValueSource::Log | ValueSource::Operation, _) => {}
+                (ValueSource::Row, _) => needed.numbers = true,
+                // Of a row that is deleted, the image before has it.
+                (ValueSource::Key, _) => (needed.key, needed.before) = (true, true),
+                (ValueSource::Position, _) => (needed.around, needed.positions) = (true, true),
                 (source, _) if is_around(source) => needed.around = true,
                 (ValueSource::Before | ValueSource::After, MadeColumn::Field(_, field)) => {
                     needed.fields.insert(field);
@@ -66,14 +77,13 @@ impl NeededOutputs {
         Some(needed)
     }
 
-    /// The places of its fields in a table; `None`: one of them is a document.
+    /// The places of its columns in a table; `None`: a schema tells another type of one of them.
     pub(super) fn places(&self, schema: &TableSchema, logs: &Logs, all: &Fields) -> Option<Vec<usize>> {
         let (told, _) = logs.told(&Arc::new(schema.clone()), HistoryPlace::default());
-        let names = told.names;
         let mut places = Vec::with_capacity(self.fields.len());
         for field in self.fields.iter().filter_map(|field| all.get(*field)) {
-            let Some(place) = column_place(&names, field.name()) else { continue };
-            let column = schema.columns().get(place).filter(|column| !column.is_json())?;
+            let Some(place) = column_place(&told.names, field.name()) else { continue };
+            let column = schema.columns().get(place)?;
             // A schema may make another type of it, as of an ENUM whose members it tells.
             let told = told.schema.columns().get(place)?;
             if binlogz_arrow::of(told) != binlogz_arrow::of(column) {
@@ -81,8 +91,28 @@ impl NeededOutputs {
             }
             places.push(place);
         }
+        for place in told.key.into_iter().filter(|_| self.key) {
+            if !is_shown_alike(told.schema.columns().get(place)?, schema.columns().get(place)?) {
+                return None;
+            }
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
         Some(places)
     }
+}
+
+/// Whether values look the same in a column as it was logged and in the one that is told.
+fn is_shown_alike(told: &ColumnSchema, logged: &ColumnSchema) -> bool {
+    let as_told = ColumnSchema {
+        name: told.name.clone(),
+        visible: told.visible,
+        primary_key: told.primary_key,
+        nullable: told.nullable,
+        ..logged.clone()
+    };
+    as_told == *told
 }
 
 /// Whether a column is the same for all rows of an event, and does not depend on where the event stands.
@@ -118,6 +148,8 @@ impl PickedRows<'_> {
             columns: &columns,
             with_around: needed.around,
             with_before: needed.before,
+            with_numbers: needed.numbers,
+            with_positions: needed.positions,
         };
         let mut bytes_read = 0;
         let mut few = SmallBatches { schema: self.job.schema, batches: Vec::new(), rows: 0, bytes: 0 };
@@ -143,6 +175,7 @@ impl PickedRows<'_> {
             bytes: 0,
             done: Vec::new(),
             scratch: Vec::new(),
+            key: KeyText::default(),
         };
         let picks = picked
             .tables
@@ -161,16 +194,28 @@ impl PickedRows<'_> {
         Ok(maker.done)
     }
 
-    /// Which of a table's picked columns each field is.
-    fn picks(&self, table: &PickedTable) -> binlogz_archive::Result<Vec<Option<usize>>> {
+    /// Where a table's columns are among those that were picked.
+    fn picks(&self, table: &PickedTable) -> binlogz_archive::Result<TablePicks> {
         // No statement changed it.
         let told = self.job.logs.told_of_rows(&table.schema, HistoryPlace::default()).map_err(failed)?;
-        let picks = self.fields.iter().map(|field| {
-            let place = column_place(&told.names, field.name())?;
-            table.columns.iter().position(|column| *column == place)
-        });
-        Ok(picks.collect())
+        let pick_of = |place: usize| table.columns.iter().position(|column| *column == place);
+        let fields =
+            self.fields.iter().map(|field| column_place(&told.names, field.name()).and_then(pick_of));
+        let fields = fields.collect();
+        let mut key: Vec<_> = told.key.iter().filter_map(|&place| Some((place, pick_of(place)?))).collect();
+        key.sort_unstable();
+        Ok(TablePicks { fields, key, names: told.names })
     }
+}
+
+/// Where the columns of a table are among those that were picked.
+struct TablePicks {
+    /// By field of an image.
+    fields: Vec<Option<usize>>,
+    /// The columns of its primary key: their places in the table, and among the picked columns.
+    key: Vec<(usize, usize)>,
+    /// The names of all its columns.
+    names: Vec<String>,
 }
 
 /// Batches that are joined before they are passed on: a block may have few rows of a table.
@@ -234,15 +279,19 @@ struct BlockMaker<'a> {
     bytes: usize,
     done: Vec<RecordBatch>,
     scratch: Vec<u8>,
+    /// The last primary key.
+    key: KeyText,
+}
+
+/// A primary key as a JSON object: its bytes, and their text.
+#[derive(Debug, Default)]
+struct KeyText {
+    bytes: Vec<u8>,
+    text: String,
 }
 
 impl BlockMaker<'_> {
-    fn take(
-        &mut self,
-        table: &PickedTable,
-        run: &RowRun,
-        picks: &[Option<usize>],
-    ) -> binlogz_archive::Result<()> {
+    fn take(&mut self, table: &PickedTable, run: &RowRun, picks: &TablePicks) -> binlogz_archive::Result<()> {
         if let Some(around) = &run.around {
             self.take_transaction(around.transaction.as_ref());
         }
@@ -280,6 +329,7 @@ impl BlockMaker<'_> {
         self.frame = TransactionFrame::default();
         let Some(transaction) = transaction else { return };
         self.frame.take_times(transaction.commit_timestamps);
+        self.frame.position = transaction.position;
         if self.columns.iter().any(|column| column.source == ValueSource::Gtid) {
             self.frame.gtid = transaction.gtid.as_ref().map(ToString::to_string);
         }
@@ -290,39 +340,29 @@ impl BlockMaker<'_> {
         table: &PickedTable,
         run: &RowRun,
         rows: Range<usize>,
-        picks: &[Option<usize>],
+        picks: &TablePicks,
     ) -> binlogz_archive::Result<()> {
-        let scratch = &mut self.scratch;
-        let mut extend = |values: &mut ValueColumn, is_after: bool, field: usize| {
-            let pick = picks.get(field).copied().flatten();
-            let place = pick.and_then(|pick| Some((pick, *table.columns.get(pick)?)));
-            let column = place.and_then(|(_, index)| table.schema.columns().get(index));
-            let (Some((pick, index)), Some(column)) = (place, column) else {
-                values.extend_nulls(rows.len());
-                return Ok(());
-            };
-            if run.kind == if is_after { RowsKind::Delete } else { RowsKind::Write } {
-                values.extend_nulls(rows.len());
-                return Ok(());
-            }
-            if let Some(bytes) = table.fixed_values(rows.clone(), is_after, pick)
-                && values.extend_fixed(column.kind, bytes)?
-            {
-                return Ok(());
-            }
-            let contents = table.values(rows.clone(), is_after, pick);
-            let cells = contents.map(|content| Some(Cell { index, column, content: content? }));
-            values.extend(column.kind, cells, scratch)
-        };
+        let picked = PickedValues { table, kind: run.kind, picks };
         for BuiltColumn { source, target } in &mut self.columns {
             let is_after = *source == ValueSource::After;
             match target {
+                ValueTarget::Plain(builder) if *source == ValueSource::Row => {
+                    let first = run.first + rows.start.saturating_sub(run.rows.start) as u64;
+                    let numbers = (first..).take(rows.len());
+                    numbers.for_each(|number| builder.push(FieldValue::Number(number)));
+                }
+                ValueTarget::Plain(builder) if *source == ValueSource::Key => {
+                    for row in rows.clone() {
+                        builder.push(picked.key(row, &mut self.key, &mut self.scratch)?);
+                    }
+                }
                 ValueTarget::Plain(builder) => {
                     let value = match (*source, &run.around) {
                         (ValueSource::Log, _) => FieldValue::Text(self.job.log),
                         (ValueSource::Operation, _) => FieldValue::Text(run.kind.operation()),
                         (ValueSource::LoggedAt, Some(around)) => FieldValue::seconds(around.timestamp),
                         (ValueSource::ServerId, Some(around)) => FieldValue::Number(around.server_id.into()),
+                        (ValueSource::Position, _) => FieldValue::number(self.frame.position),
                         (ValueSource::Gtid, _) => FieldValue::text(self.frame.gtid.as_deref()),
                         (ValueSource::CommittedAt, _) => FieldValue::moment(self.frame.committed_at),
                         (ValueSource::AppliedAt, _) => FieldValue::moment(self.frame.applied_at),
@@ -330,11 +370,13 @@ impl BlockMaker<'_> {
                     };
                     rows.clone().for_each(|_| builder.push(value));
                 }
-                ValueTarget::Field(values, field) => extend(values, is_after, *field)?,
+                ValueTarget::Field(values, field) => {
+                    picked.extend(values, rows.clone(), (is_after, *field), &mut self.scratch)?;
+                }
                 ValueTarget::Image(image) => {
                     image.is_there.extend(rows.clone().map(|row| table.has_image(row, is_after)));
                     for (field, values) in image.values.iter_mut().enumerate() {
-                        extend(values, is_after, field)?;
+                        picked.extend(values, rows.clone(), (is_after, field), &mut self.scratch)?;
                     }
                 }
             }
@@ -353,16 +395,88 @@ impl BlockMaker<'_> {
     }
 }
 
+/// The values of rows of one table and kind.
+struct PickedValues<'a> {
+    table: &'a PickedTable,
+    kind: RowsKind,
+    picks: &'a TablePicks,
+}
+
+impl<'a> PickedValues<'a> {
+    /// Appends a field of images, before or after the change.
+    fn extend(
+        &self,
+        values: &mut ValueColumn,
+        rows: Range<usize>,
+        (is_after, field): (bool, usize),
+        scratch: &mut Vec<u8>,
+    ) -> binlogz_archive::Result<()> {
+        let table = self.table;
+        let pick = self.picks.fields.get(field).copied().flatten();
+        let place = pick.and_then(|pick| Some((pick, *table.columns.get(pick)?)));
+        let column = place.and_then(|(_, index)| table.schema.columns().get(index));
+        let (Some((pick, index)), Some(column)) = (place, column) else {
+            values.extend_nulls(rows.len());
+            return Ok(());
+        };
+        if self.kind == if is_after { RowsKind::Delete } else { RowsKind::Write } {
+            values.extend_nulls(rows.len());
+            return Ok(());
+        }
+        if is_after && self.kind == RowsKind::PartialUpdate && column.is_json() {
+            for row in rows {
+                let [before, after] = [false, true].map(|is_after| self.cell(row, is_after, (index, pick)));
+                values.push_changed(after, before, scratch)?;
+            }
+            return Ok(());
+        }
+        if let Some(bytes) = table.fixed_values(rows.clone(), is_after, pick)
+            && values.extend_fixed(column.kind, bytes)?
+        {
+            return Ok(());
+        }
+        let contents = table.values(rows, is_after, pick);
+        let cells = contents.map(|content| Some(Cell { index, column, content: content? }));
+        Ok(values.extend(column.kind, cells, scratch)?)
+    }
+
+    /// A column of a row, by its place in the table and among the picked columns.
+    fn cell(&self, row: usize, is_after: bool, (index, pick): (usize, usize)) -> Option<Cell<'a>> {
+        let column = self.table.schema.columns().get(index)?;
+        let content = self.table.values(row..row + 1, is_after, pick).next().flatten()?;
+        Some(Cell { index, column, content })
+    }
+
+    /// The primary key of a row.
+    fn key<'k>(
+        &self,
+        row: usize,
+        key: &'k mut KeyText,
+        scratch: &mut Vec<u8>,
+    ) -> binlogz_archive::Result<FieldValue<'k>> {
+        if self.picks.key.is_empty() {
+            return Ok(FieldValue::Null);
+        }
+        let is_after = !self.table.has_image(row, false);
+        let cells = self.picks.key.iter().filter_map(|&place| self.cell(row, is_after, place));
+        write_object(&mut key.bytes, cells, &self.picks.names, scratch)?;
+        key.text.clear();
+        key.text.push_str(&String::from_utf8_lossy(&key.bytes));
+        Ok(FieldValue::Text(&key.text))
+    }
+}
+
 /// Opens a log of an archive for picking; `None`: it can't be. Counts the blocks that are read, and those that are not.
 pub(super) fn open(
     logs: &Logs,
     index: usize,
     wanted: &WantedLogs,
+    needed: &NeededOutputs,
     is_fit: &dyn Fn(&TableSchema) -> bool,
 ) -> Result<Option<(PickedLog, [usize; 2])>, DataFusionError> {
     let mut blocks = [0; 2];
     let mut known: Option<*const binlogz_archive::format::contents::ListedTable> = None;
-    let log = logs.picked(index, &mut |run| {
+    let log = logs.picked(index, needed.positions, &mut |run| {
         if !wanted.may_be_in(run, true, logs) {
             blocks[1] += run.block_count();
             return Some(false);

@@ -9,7 +9,6 @@ use binlogz_binlog::event::RowsEvent;
 use binlogz_binlog::row::{Row, RowDecoder, RowImage, TableSchema};
 use binlogz_flow::events::{self, BatchItem, Event, EventBatch, RunSummary, TableEvent, WorkerTables};
 use binlogz_flow::{Error, Input};
-use binlogz_print::jsonl::push_value;
 use binlogz_schema::HistoryPlace;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
@@ -18,6 +17,7 @@ use super::built_column::{BuiltColumn, ValueSource, ValueTarget, batch_of};
 use super::columns::{FieldKind, FieldValue};
 use super::endings::{BatchEndings, EndingColumns, TransactionRun};
 use super::frame::TransactionFrame;
+use super::json_object::write_object;
 use super::picked::{self, NeededOutputs, PickedRows};
 use super::statement_text::StatementText;
 use super::user::UserColumns;
@@ -180,7 +180,7 @@ impl TableReader for ChangesTable {
             return Ok(None);
         }
         let is_fit = |schema: &TableSchema| needed.places(schema, logs, &self.fields).is_some();
-        let opened = picked::open(logs, index, wanted, &is_fit)?;
+        let opened = picked::open(logs, index, wanted, &needed, &is_fit)?;
         Ok(opened.map(|(log, [blocks_read, blocks_skipped])| PickedPart {
             log,
             needed,
@@ -550,21 +550,9 @@ impl Table {
         scratch: &'v mut Scratch,
     ) -> Result<FieldValue<'v>, BinlogError> {
         let Some(image) = image else { return Ok(FieldValue::Null) };
-        let out = &mut scratch.json;
-        out.clear();
-        out.push(b'{');
-        for cell in image.cells().filter(|cell| is_chosen(cell.index)) {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            let name = self.columns.get(cell.index).map_or("", String::as_str);
-            // Text is always written.
-            let _ = serde_json::to_writer(&mut *out, name);
-            out.push(b':');
-            push_value(out, &cell, &mut scratch.bytes)?;
-        }
-        out.push(b'}');
-        scratch.document = String::from_utf8_lossy(out).into_owned();
+        let cells = image.cells().filter(|cell| is_chosen(cell.index));
+        write_object(&mut scratch.json, cells, &self.columns, &mut scratch.bytes)?;
+        scratch.document = String::from_utf8_lossy(&scratch.json).into_owned();
         Ok(FieldValue::Text(&scratch.document))
     }
 }

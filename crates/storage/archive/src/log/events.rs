@@ -15,9 +15,14 @@ pub(crate) fn event_end(log: &[u8], at: usize) -> Option<usize> {
     (size >= HEADER_SIZE && end <= log.len()).then_some(end)
 }
 
+/// Bytes before the first event of a part of a log that begins at `offset`.
+pub(crate) fn magic_size(log: &[u8], offset: u64) -> u64 {
+    if offset == 0 && log.starts_with(&MAGIC) { MAGIC.len() as u64 } else { 0 }
+}
+
 /// The whole events of a part of a log.
 pub(crate) fn events(log: &[u8], offset: u64) -> impl Iterator<Item = &[u8]> {
-    let mut at = if offset == 0 && log.starts_with(&MAGIC) { MAGIC.len() } else { 0 };
+    let mut at = magic_size(log, offset) as usize;
     std::iter::from_fn(move || {
         let end = event_end(log, at)?;
         let event = log.get(at..end);

@@ -359,11 +359,17 @@ pub struct PickedLog {
     objects: Vec<Arc<ObjectContents>>,
     /// Which of the objects, and its blocks.
     steps: Vec<(usize, Vec<u32>)>,
+    /// What the directories of its blocks tell of where transactions begin; empty: nobody asks.
+    groups: DirectoryGroups,
 }
 
+/// The groups of a directory that tell where the transactions of GTID events begin.
+const OF_POSITIONS: DirectoryGroups = DirectoryGroups::SIZES.with(DirectoryGroups::GTIDS);
+
 impl PickedLog {
-    /// Chooses the runs to pick from. `objects` are those of the log, in order. `is_wanted` says of each run whether it is, or
-    /// `None`: not even whether its columns can be picked. Then `None`.
+    /// Chooses the runs to pick from. `objects` are those of the log, in order. `with_positions`: it is asked where transactions begin.
+    /// `is_wanted` says of each run whether it is, or `None`: not even whether its columns can be picked. Then `None`; so it is, too, if
+    /// positions are asked for that the directory of a wanted run doesn't tell.
     ///
     /// # Errors
     ///
@@ -371,11 +377,17 @@ impl PickedLog {
     pub fn choose(
         file: &FileEntry,
         objects: Vec<Arc<ObjectContents>>,
+        with_positions: bool,
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> Option<bool>,
     ) -> Result<Option<PickedLog>> {
         if objects.iter().any(|told| !told.object.has_definitions()) {
             return Ok(None);
         }
+        // Of a log that had payloads a directory doesn't tell where they stood.
+        if with_positions && file.payload_level.is_some() {
+            return Ok(None);
+        }
+        let groups = if with_positions { OF_POSITIONS } else { DirectoryGroups::default() };
         let Some(runs) = runs(file, &objects)? else { return Ok(None) };
         let mut steps: Vec<(usize, Vec<u32>)> = Vec::new();
         for run in &runs {
@@ -384,6 +396,9 @@ impl PickedLog {
                 Some(false) => continue,
                 Some(true) => {}
             }
+            if with_positions && !run.tells(&objects, groups)? {
+                return Ok(None);
+            }
             for block in &run.blocks {
                 match steps.last_mut() {
                     Some((object, numbers)) if *object == block.object => numbers.push(block.number),
@@ -391,7 +406,15 @@ impl PickedLog {
                 }
             }
         }
-        Ok(Some(PickedLog { objects, steps }))
+        Ok(Some(PickedLog { objects, steps, groups }))
+    }
+
+    /// Where the transactions of a block's GTID events begin in the log.
+    fn positions(&self, told: &ObjectContents, number: u32) -> Result<Vec<u64>> {
+        match told.directory_of(number, self.groups)? {
+            Some(directory) if self.groups.has(OF_POSITIONS) => Ok(directory.positions_of_gtid_events()),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Has workers `make` something of what is picked of each block, and gives it to `sink` in the log's order, as
@@ -411,7 +434,8 @@ impl PickedLog {
         let mut bound = BlockBound::default();
         for (object, numbers) in &self.steps {
             let Some(told) = self.objects.get(*object) else { continue };
-            told.object.pick(numbers, pick, workers, &mut bound, make, sink)?;
+            let positions = |number| self.positions(told, number);
+            told.object.pick(numbers, (pick, &positions), workers, &mut bound, make, sink)?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::block::picked::{self, PickedTransaction};
 use crate::error::{Error, Result};
 use crate::format::directory::{DirectoryGroups, StoredDirectory};
 use crate::format::{BlockEntry, Contents};
-use crate::log::directory::{BlockDirectory, DirectoryWalk, GtidSource, moments};
+use crate::log::directory::{BlockDirectory, DirectoryWalk, moments};
 use crate::log::events;
 
 impl Object {
@@ -111,11 +111,8 @@ fn of_directory(entry: &BlockEntry, found: String) -> Error {
 
 /// Fills in the times of commit from the GTID events of the block, in order. Whether a transaction has such an event must be known.
 fn fill_times(directory: &mut BlockDirectory, events: &[PickedTransaction]) -> Result<()> {
-    let BlockDirectory { continues, sources, columns, .. } = directory;
-    let has_event =
-        |source: &i64| sources.get(*source as usize).is_some_and(|source| *source != GtidSource::Missing);
-    let begun = columns.source.iter().enumerate().skip(usize::from(*continues));
-    let places: Vec<usize> = begun.filter(|(_, source)| has_event(source)).map(|(place, _)| place).collect();
+    let places: Vec<usize> = directory.gtid_events().collect();
+    let columns = &mut directory.columns;
     if places.len() != events.len() {
         let found = format!("{} transactions with GTID events", places.len());
         return Err(Error::damaged(

@@ -19,3 +19,4 @@ mod unpacker;
 pub use object::Object;
 pub use packer::Segment;
 pub(crate) use packer::{PACKED_MAX, PLAIN_MAX};
+pub use picker::Positions;

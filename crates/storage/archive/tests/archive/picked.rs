@@ -24,21 +24,15 @@ use binlogz_testkit::corpus;
 
 type Rows = BTreeMap<(Vec<u8>, Vec<u8>), Vec<String>>;
 
-/// The columns that can be picked: documents may be there in part.
-fn columns(schema: &TableSchema) -> Vec<usize> {
-    let columns = schema.columns().iter().enumerate();
-    columns.filter(|(_, column)| !column.is_json()).map(|(index, _)| index).collect()
-}
-
 fn shown(index: usize, content: Option<CellContent<'_>>) -> String {
-    match content {
-        None => String::new(),
-        Some(CellContent::Null) => format!(" {index}=NULL"),
-        Some(CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!(" {index}={hex}")
-        }
-    }
+    let (kind, bytes) = match content {
+        None => return String::new(),
+        Some(CellContent::Null) => return format!(" {index}=NULL"),
+        Some(CellContent::Value(bytes)) => ("", bytes),
+        Some(CellContent::JsonDiffs(bytes)) => ("differs: ", bytes),
+    };
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(" {index}={kind}{hex}")
 }
 
 /// The rows of a log, by table; perhaps without their images before the change.
@@ -50,14 +44,13 @@ fn expected(log: &[u8], with_before: bool) -> Rows {
         let row = change.row();
         let images = [row.before.filter(|_| with_before), row.after].map(|image| {
             image.map(|image| {
-                let cells = columns(table)
-                    .into_iter()
+                let cells = (0..table.columns().len())
                     .map(|index| shown(index, image.cell(index).map(|cell: Cell<'_>| cell.content)));
                 cells.collect::<String>()
             })
         });
         let name = (table.database.to_vec(), table.table.to_vec());
-        let around = (change.gtid.as_ref().map(ToString::to_string), change.timestamp);
+        let around = (change.gtid.as_ref().map(ToString::to_string), change.timestamp, change.position.row);
         rows.entry(name).or_default().push(format!("{around:?} {:?} {images:?}", change.kind.operation()));
     }
     rows
@@ -70,8 +63,8 @@ fn shown_rows(picked: &PickedChanges, with_before: bool) -> Vec<String> {
         let table = &picked.tables[run.table];
         let around = run.around.as_ref().unwrap();
         let gtid = around.transaction.as_ref().and_then(|of| of.gtid.as_ref());
-        let around = (gtid.map(ToString::to_string), around.timestamp);
-        for row in run.rows.clone() {
+        for (row, number) in run.rows.clone().zip(run.first..) {
+            let around = (gtid.map(ToString::to_string), around.timestamp, number);
             let images = [false, true].map(|is_after| {
                 let shown = |(place, index): (usize, &usize)| {
                     shown(*index, table.values(row..row + 1, is_after, place).next().unwrap())
@@ -96,12 +89,19 @@ fn picked(
     let last = LastObject::default();
     let mut rows = Rows::new();
     for name in names {
-        let choose = |schema: &TableSchema| Some(columns(schema));
-        let pick =
-            Pick { database: &name.0, table: &name.1, columns: &choose, with_around: true, with_before };
+        let choose = |schema: &TableSchema| Some((0..schema.columns().len()).collect());
+        let pick = Pick {
+            database: &name.0,
+            table: &name.1,
+            columns: &choose,
+            with_around: true,
+            with_before,
+            with_numbers: true,
+            with_positions: false,
+        };
         let open = |object: &ObjectName| ObjectContents::open(folder, &last, object).map(Arc::new);
         let objects = file.objects.iter().map(open).collect::<Result<_, _>>().unwrap();
-        let log = PickedLog::choose(file, objects, &mut |_| Some(true)).unwrap().unwrap();
+        let log = PickedLog::choose(file, objects, false, &mut |_| Some(true)).unwrap().unwrap();
         let mut all = Vec::new();
         let mut bytes = 0;
         log.each(&pick, 2, &|picked| Ok(shown_rows(picked, with_before)), &mut |of_block, rows| {

@@ -99,11 +99,18 @@ fn whole(shared: &Shared, each: &mut dyn FnMut()) {
 
 fn picked(shared: &Shared, each: &mut dyn FnMut()) {
     let choose = |schema: &TableSchema| Some((0..schema.columns().len()).collect());
-    let pick =
-        Pick { database: b"shop", table: b"item", columns: &choose, with_around: true, with_before: true };
+    let pick = Pick {
+        database: b"shop",
+        table: b"item",
+        columns: &choose,
+        with_around: true,
+        with_before: true,
+        with_numbers: false,
+        with_positions: false,
+    };
     let object =
         ObjectContents::open(&shared.folder, &shared.last, &shared.file.objects[0]).map(Arc::new).unwrap();
-    let log = PickedLog::choose(&shared.file, vec![object], &mut |_| Some(true)).unwrap().unwrap();
+    let log = PickedLog::choose(&shared.file, vec![object], false, &mut |_| Some(true)).unwrap().unwrap();
     let mut each_block = |_, ()| {
         each();
         Ok(())

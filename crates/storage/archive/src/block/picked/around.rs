@@ -13,6 +13,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::vec;
 
 use binlogz_binlog::event::{AnyGtidEvent, CommitTimestamps, QueryEvent, StatusVariables};
 use binlogz_binlog::gtid::{Gtid, ServerUuid};
@@ -46,11 +47,13 @@ pub struct PickedTransaction {
     pub gtid: Option<Gtid>,
     /// When it was committed, since MySQL 8.0.1.
     pub commit_timestamps: Option<CommitTimestamps>,
+    /// Where its GTID event begins in the log, in bytes; `None`: nobody asks.
+    pub position: Option<u64>,
 }
 
 impl PickedTransaction {
     pub(crate) fn of(event: &AnyGtidEvent<'_>) -> Self {
-        PickedTransaction { gtid: event.gtid(), commit_timestamps: event.commit_timestamps() }
+        PickedTransaction { gtid: event.gtid(), commit_timestamps: event.commit_timestamps(), position: None }
     }
 }
 
@@ -62,13 +65,14 @@ pub(crate) struct TransactionTracker {
 }
 
 impl TransactionTracker {
-    /// Takes the next event.
-    pub(super) fn pass(&mut self, header: &EventHeader, body: &[u8]) -> Result<()> {
+    /// Takes the next event, which begins at `position` of the log, if somebody asks for that.
+    pub(super) fn pass(&mut self, header: &EventHeader, body: &[u8], position: Option<u64>) -> Result<()> {
         if self.stays(header, body) {
             return Ok(());
         }
         let begins = AnyGtidEvent::decode(body, header.event_type)?;
-        self.open = begins.map(|event| Arc::new(PickedTransaction::of(&event)));
+        self.open =
+            begins.map(|event| Arc::new(PickedTransaction { position, ..PickedTransaction::of(&event) }));
         Ok(())
     }
 
@@ -88,6 +92,8 @@ pub(super) struct EventStreams {
     last: PreviousEvent,
     /// The body of a query that has the last statement.
     query: Option<(Vec<u8>, Vec<u8>)>,
+    /// Where GTID events that weren't passed begin in the log; empty: nobody asks.
+    positions: vec::IntoIter<u64>,
 }
 
 /// The fields that an event's are differences from.
@@ -147,7 +153,21 @@ impl EventStreams {
             streams: by_type,
             last: PreviousEvent::default(),
             query: None,
+            positions: Vec::new().into_iter(),
         })
+    }
+
+    /// Takes where GTID events begin in the log, in order.
+    pub(super) fn take_positions(&mut self, positions: Vec<u64>) -> Result<()> {
+        let types = self.types.0.iter().filter_map(|&event_type| type_of(event_type).ok());
+        let events = types.filter(|&event_type| begins_transaction(event_type)).count();
+        if events != positions.len() {
+            let found = format!("{} transactions with GTID events", positions.len());
+            let expected = "as many as the block has such events";
+            return Err(Error::damaged("directory of transactions", found, expected));
+        }
+        self.positions = positions.into_iter();
+        Ok(())
     }
 
     /// Goes through the events up to one, by its number in the block, and returns that event's transaction and header.
@@ -191,22 +211,25 @@ impl EventStreams {
         match &mut streams.body {
             Body::Any => {
                 header.flags = HeaderFlags(streams.flags.next()? as u16);
-                transactions.pass(&header, &[])
+                transactions.pass(&header, &[], None)
             }
-            Body::Gtid { known, gtids, unknown } => match known.next()? {
-                1 => {
-                    let begins = gtids.next(event_type, last)?;
-                    // Of such an event only the type counts.
-                    if !transactions.stays(&header, &[]) {
-                        transactions.open = Some(Arc::new(begins));
+            Body::Gtid { known, gtids, unknown } => {
+                let position = self.positions.next();
+                match known.next()? {
+                    1 => {
+                        let begins = gtids.next(event_type, last)?;
+                        // Of such an event only the type counts.
+                        if !transactions.stays(&header, &[]) {
+                            transactions.open = Some(Arc::new(PickedTransaction { position, ..begins }));
+                        }
+                        Ok(())
                     }
-                    Ok(())
+                    _ => transactions.pass(&header, unknown.next()?, position),
                 }
-                _ => transactions.pass(&header, unknown.next()?),
-            },
+            }
             Body::Query { known, statements, unknown } => match known.next()? {
-                1 => transactions.pass(&header, body_of(&mut self.query, statements.next()?)?),
-                _ => transactions.pass(&header, unknown.next()?),
+                1 => transactions.pass(&header, body_of(&mut self.query, statements.next()?)?, None),
+                _ => transactions.pass(&header, unknown.next()?, None),
             },
         }
     }
@@ -234,7 +257,7 @@ impl OfType {
         let mut numbers = |slot: usize| streams.numbers(at(slot)).map(|numbers| NumberStream(numbers, 0));
         let timestamps = numbers(TIMESTAMP)?;
         let server_ids = numbers(SERVER_ID)?;
-        let is_gtid = event_type.is_gtid() || event_type == EventType::MARIADB_GTID;
+        let is_gtid = begins_transaction(event_type);
         if !is_gtid && event_type != EventType::QUERY {
             return Ok(OfType { timestamps, server_ids, flags: numbers(FLAGS)?, body: Body::Any });
         }
@@ -328,8 +351,12 @@ impl Gtids {
         };
         let has_times = self.clock_types.next()? == LOGICAL_CLOCK;
         let commit_timestamps = has_times.then_some(CommitTimestamps { immediate: time, original });
-        Ok(PickedTransaction { gtid, commit_timestamps })
+        Ok(PickedTransaction { gtid, commit_timestamps, position: None })
     }
+}
+
+fn begins_transaction(event_type: EventType) -> bool {
+    event_type.is_gtid() || event_type == EventType::MARIADB_GTID
 }
 
 fn type_of(number: i64) -> Result<EventType> {

@@ -94,7 +94,7 @@ impl Column<'_> {
             let older = match base {
                 Some(Base(_, image)) => match other.unwrap_or(&*cells).get(image) {
                     ValueContent::Value(bytes) => number_of(bytes, order),
-                    ValueContent::None(_) => 0,
+                    ValueContent::None(_) | ValueContent::Differences(_) => 0,
                 },
                 None => 0,
             };

@@ -30,7 +30,8 @@ impl RowsStreams {
         sources: &[Option<Arc<PickedChanges>>],
         before: &BlockBound,
     ) -> Result<PickedChanges> {
-        let RowsStreams { patterns, steps, mut events, tables, with_deleted, maps, size } = self;
+        let RowsStreams { patterns, steps, mut events, tables, with_deleted, with_numbers, maps, size } =
+            self;
         let mut picked = PickedChanges::default();
         let mut transactions = before.transactions.clone();
         let mut gathered = Vec::with_capacity(tables.len());
@@ -73,7 +74,7 @@ impl RowsStreams {
             }
             gatherer.event(kind == RowsKind::PartialUpdate, sides)?;
             let end = gatherer.table.rows.len();
-            picked.add_run(RowRun { table: number, kind, rows: start..end, around });
+            picked.add_run(RowRun { table: number, kind, rows: start..end, first: 0, around }, with_numbers);
         }
         if let Some(events) = &mut events {
             events.pass_all(&mut transactions)?;

@@ -27,7 +27,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::event::RowsKind;
-use binlogz_binlog::row::{CellContent, TableSchema};
+use binlogz_binlog::row::{CellContent, ColumnSchema, TableSchema};
 
 use crate::block::cells::is_set;
 use crate::block::form::ValueWalk;
@@ -48,19 +48,23 @@ pub struct Pick<'a> {
     pub database: &'a [u8],
     /// Name of the table.
     pub table: &'a [u8],
-    /// The columns to pick. Documents (JSON) can't be among them: of a document that was changed in part the rest would
-    /// be missing.
+    /// The columns to pick. A document (JSON) that was changed in part comes as its differences
+    /// ([`CellContent::JsonDiffs`]); then the one before the change is picked, too, if the row has it.
     pub columns: &'a Choose<'a>,
     /// Whether transaction and event header of each row are picked, too.
     pub with_around: bool,
     /// Whether values before the change are asked for. If not, rows may have them or not.
     pub with_before: bool,
+    /// Whether the rows of each event are a run of their own, so that their numbers in it are known.
+    pub with_numbers: bool,
+    /// Whether it is told where transactions begin in the log, with the transactions.
+    pub with_positions: bool,
 }
 
 impl Pick<'_> {
     /// The request for blocks that other blocks refer to: only their values count.
     pub(crate) fn of_references(&self) -> Pick<'_> {
-        Pick { with_around: false, ..*self }
+        Pick { with_around: false, with_numbers: false, with_positions: false, ..*self }
     }
 }
 
@@ -90,6 +94,8 @@ pub struct RowRun {
     pub kind: RowsKind,
     /// Which rows of the table.
     pub rows: Range<usize>,
+    /// The number of the first of them in its event, from 0.
+    pub first: u64,
     /// Transaction and event header of the rows, if they are picked.
     pub around: Option<RowContext>,
 }
@@ -200,6 +206,7 @@ impl PickedTable {
                 ValueContent::None(CellState::Null) => Some(CellContent::Null),
                 ValueContent::None(_) => None,
                 ValueContent::Value(bytes) => Some(CellContent::Value(bytes)),
+                ValueContent::Differences(bytes) => Some(CellContent::JsonDiffs(bytes)),
             }
         })
     }
@@ -218,6 +225,12 @@ impl PickedTable {
         let images = first as usize..first as usize + rows.len();
         let has_all = cells.states.get(images.clone())?.iter().all(|&state| state == CellState::Value);
         has_all.then(|| cells.bytes.get(images.start * stride..images.end * stride))?
+    }
+
+    /// Whether documents (JSON) are among the picked columns.
+    fn has_documents(&self) -> bool {
+        let columns = self.schema.columns();
+        self.columns.iter().any(|&column| columns.get(column).is_some_and(ColumnSchema::is_json))
     }
 
     /// Whether the length of a row's values depends on the row.
@@ -287,9 +300,14 @@ impl PickedTable {
 }
 
 impl PickedChanges {
-    fn add_run(&mut self, run: RowRun) {
+    /// Adds rows of an event, to the run before it unless they stay apart.
+    fn add_run(&mut self, run: RowRun, is_apart: bool) {
         match self.runs.last_mut() {
-            Some(last) if (last.table, last.kind) == (run.table, run.kind) && last.around == run.around => {
+            Some(last)
+                if !is_apart
+                    && (last.table, last.kind) == (run.table, run.kind)
+                    && last.around == run.around =>
+            {
                 last.rows.end = run.rows.end;
             }
             _ => self.runs.push(run),

@@ -54,6 +54,8 @@ pub(crate) struct RowsStreams {
     pub(super) tables: Vec<(PickedTable, TableStreams)>,
     /// Whether rows that are deleted have an image.
     pub(super) with_deleted: bool,
+    /// Whether the rows of each event are a run of their own.
+    pub(super) with_numbers: bool,
     /// The table maps in force where the block ends.
     pub(super) maps: Vec<Vec<u8>>,
     /// Size of the block unpacked, in bytes.
@@ -121,7 +123,7 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
     let mut rows_steps = RowsSteps::default();
     rows_steps.take(&types, &mut rows_types, (map_ids, map_bodies), &mut maps_seen, pick)?;
     let RowsSteps { steps, patterns, .. } = rows_steps;
-    if maps_seen.is_unfit {
+    if maps_seen.is_unfit || changes_documents_in_part(&patterns, &maps_seen.tables) {
         return Ok(PreparedBlock::Whole(maps));
     }
     let in_force = maps_seen.in_force();
@@ -138,8 +140,35 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
         return Ok(PreparedBlock::Whole(maps));
     }
     let with_deleted = pick.with_before;
-    let columns = RowsStreams { patterns, steps, events, tables, with_deleted, maps: in_force, size };
+    let with_numbers = pick.with_numbers;
+    let columns =
+        RowsStreams { patterns, steps, events, tables, with_deleted, with_numbers, maps: in_force, size };
     Ok(PreparedBlock::Columns(Box::new(columns)))
+}
+
+impl PreparedBlock {
+    /// Takes where the transactions of its GTID events begin in the log, in order, unless its events tell that.
+    ///
+    /// # Errors
+    ///
+    /// Another number of them than there are such events.
+    pub(crate) fn take_positions(&mut self, positions: impl FnOnce() -> Result<Vec<u64>>) -> Result<()> {
+        match self {
+            PreparedBlock::Columns(columns) => match &mut columns.events {
+                Some(events) => events.take_positions(positions()?),
+                None => Ok(()),
+            },
+            PreparedBlock::Unpacked(..) | PreparedBlock::Whole(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether events may have a document of a picked column as its differences: those are taken event by event.
+fn changes_documents_in_part(patterns: &[Pattern], tables: &[(usize, PickedTable)]) -> bool {
+    patterns.iter().any(|pattern| {
+        pattern.kind == RowsKind::PartialUpdate
+            && tables.get(pattern.table).is_some_and(|(_, table)| table.has_documents())
+    })
 }
 
 /// Streams of the rows events of one type.

@@ -24,6 +24,8 @@ pub(super) enum CellState {
     Absent,
     Null,
     Value,
+    /// The differences of a document from the one before the change.
+    Differences,
 }
 
 /// A value, or why there is none.
@@ -31,6 +33,7 @@ pub(super) enum CellState {
 pub(super) enum ValueContent<'a> {
     None(CellState),
     Value(&'a [u8]),
+    Differences(&'a [u8]),
 }
 
 impl ColumnCells {
@@ -60,8 +63,8 @@ impl ColumnCells {
     #[inline]
     pub(super) fn range(&self, image: usize) -> Result<Range<usize>, CellState> {
         match self.states.get(image).copied().unwrap_or(CellState::Absent) {
-            CellState::Value => {}
-            state => return Err(state),
+            CellState::Value | CellState::Differences => {}
+            state @ (CellState::Absent | CellState::Null) => return Err(state),
         }
         Ok(match self.stride() {
             Some(stride) => image * stride..(image + 1) * stride,
@@ -75,9 +78,13 @@ impl ColumnCells {
 
     #[inline]
     pub(super) fn get(&self, image: usize) -> ValueContent<'_> {
-        match self.range(image) {
-            Ok(range) => ValueContent::Value(self.bytes.get(range).unwrap_or_default()),
-            Err(state) => ValueContent::None(state),
+        let bytes = match self.range(image) {
+            Ok(range) => self.bytes.get(range).unwrap_or_default(),
+            Err(state) => return ValueContent::None(state),
+        };
+        match self.states.get(image) {
+            Some(CellState::Differences) => ValueContent::Differences(bytes),
+            _ => ValueContent::Value(bytes),
         }
     }
 
@@ -86,6 +93,7 @@ impl ColumnCells {
         let (state, value) = match content {
             ValueContent::None(state) => (state, None),
             ValueContent::Value(value) => (CellState::Value, Some(value)),
+            ValueContent::Differences(value) => (CellState::Differences, Some(value)),
         };
         match (self.stride(), value) {
             (Some(stride), Some(value)) if value.len() == stride => self.bytes.extend_from_slice(value),
@@ -169,7 +177,7 @@ impl ColumnCells {
                 if self.stride().is_none() {
                     self.end_text()?;
                 }
-                self.states.push(CellState::Value);
+                self.states.push(self.states.get(image).copied().unwrap_or(CellState::Value));
                 Ok(())
             }
         }

@@ -48,7 +48,10 @@ impl WholeBlock<'_> {
         before.maps.iter().try_for_each(|map| whole.map(map, lengths))?;
         let mut decoder = RowDecoder::new();
         let mut expanded = Vec::new();
+        let mut end = offset + events::magic_size(&block.log, offset);
         for event in events::events(&block.log, offset) {
+            let begin = end;
+            end += event.len() as u64;
             let Some(frame) = events::frame(event) else { continue };
             let mut event_type = frame.event_type();
             let mut body = frame.body();
@@ -62,7 +65,8 @@ impl WholeBlock<'_> {
                 return Err(Error::damaged("log", found, "events that can be decoded"));
             }
             if pick.with_around {
-                transactions.pass(frame.header(), frame.body())?;
+                let position = pick.with_positions.then_some(begin);
+                transactions.pass(frame.header(), frame.body(), position)?;
             }
             if event_type == EventType::TABLE_MAP {
                 whole.map(body, lengths)?;
@@ -166,14 +170,16 @@ impl<'w> OfWhole<'w> {
         let Some(table) = self.picked.tables.get(number) else { return Ok(()) };
         let schema = Arc::clone(&table.schema);
         let of_image = table.memory_of_image();
+        let with_before = self.pick.with_before || table.has_documents();
         let mut start = table.rows.len();
+        let mut first = 0;
         let mut read = decoder.rows(&schema, rows)?;
         while let Some(row) = read.next_row()? {
             let images = [row.before, row.after].into_iter().flatten().count();
             self.memory += ROW_MEMORY + images * of_image;
             if self.memory > self.memory_max {
                 self.memory = 0;
-                self.end_run(number, rows, start, around);
+                first += self.end_run(number, rows, (start, first), around);
                 if !self.pass_on() {
                     return Ok(());
                 }
@@ -181,7 +187,7 @@ impl<'w> OfWhole<'w> {
             }
             let Some(table) = self.picked.tables.get_mut(number) else { return Ok(()) };
             let mut images = [RowImage::NONE; 2];
-            let before = row.before.filter(|_| self.pick.with_before);
+            let before = row.before.filter(|_| with_before);
             for (place, image) in images.iter_mut().zip([before, row.after]) {
                 let Some(image) = image else { continue };
                 *place = RowImage(table.new_image(false)?);
@@ -189,24 +195,32 @@ impl<'w> OfWhole<'w> {
                     cells.push(match image.cell(*column).map(|cell| cell.content) {
                         None => ValueContent::None(CellState::Absent),
                         Some(CellContent::Null) => ValueContent::None(CellState::Null),
-                        Some(CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => {
-                            ValueContent::Value(bytes)
-                        }
+                        Some(CellContent::Value(bytes)) => ValueContent::Value(bytes),
+                        Some(CellContent::JsonDiffs(bytes)) => ValueContent::Differences(bytes),
                     })?;
                 }
             }
             table.rows.push(images);
         }
-        self.end_run(number, rows, start, around);
+        self.end_run(number, rows, (start, first), around);
         Ok(())
     }
 
-    fn end_run(&mut self, table: usize, rows: &RowsEvent<'_>, start: usize, around: Option<&RowContext>) {
+    /// Adds the rows of an event from `start` on, of which the first has the number `first`. Returns how many they are.
+    fn end_run(
+        &mut self,
+        table: usize,
+        rows: &RowsEvent<'_>,
+        (start, first): (usize, u64),
+        around: Option<&RowContext>,
+    ) -> u64 {
         let end = self.picked.tables.get(table).map_or(start, |table| table.rows.len());
         if end > start {
             let around = around.cloned();
-            self.picked.add_run(RowRun { table, kind: rows.kind(), rows: start..end, around });
+            let run = RowRun { table, kind: rows.kind(), rows: start..end, first, around };
+            self.picked.add_run(run, self.pick.with_numbers);
         }
+        end.saturating_sub(start) as u64
     }
 
     /// Passes on the rows so far, and starts again with the same tables.

@@ -157,6 +157,22 @@ impl BlockDirectory {
         (0..self.len()).filter_map(|index| self.entry(index))
     }
 
+    /// Which transactions have a GTID event in the block, by their numbers; their sources must have been asked for.
+    pub(crate) fn gtid_events(&self) -> impl Iterator<Item = usize> {
+        let has_event = |source: &i64| {
+            let source = self.sources.get(*source as usize);
+            source.is_some_and(|source| *source != GtidSource::Missing)
+        };
+        let begun = self.columns.source.iter().enumerate().skip(usize::from(self.continues));
+        begun.filter(move |(_, source)| has_event(source)).map(|(index, _)| index)
+    }
+
+    /// Where the transactions begin that have a GTID event in the block.
+    pub(crate) fn positions_of_gtid_events(&self) -> Vec<u64> {
+        let positions = &self.columns.position;
+        self.gtid_events().map(|index| positions.get(index).copied().unwrap_or_default() as u64).collect()
+    }
+
     fn entry(&self, index: usize) -> Option<DirectoryEntry<'_>> {
         let columns = &self.columns;
         let value = |column: &[i64]| column.get(index).copied().unwrap_or_default();

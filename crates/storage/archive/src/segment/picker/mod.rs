@@ -19,6 +19,9 @@ use crate::log::events;
 use crate::segment::Object;
 use crate::segment::unpacker::CLOSURE_READ_MAX;
 
+/// Where the transactions of a block's GTID events begin in the log, in order.
+pub type Positions<'a> = dyn Fn(u32) -> Result<Vec<u64>> + Sync + 'a;
+
 /// Memory of a part of a block with very many values.
 const PART_MEMORY_MAX: usize = 16 << 20;
 
@@ -50,15 +53,16 @@ enum Outcome {
 impl Object {
     /// Has workers `make` a value of the picked contents of each block, and gives the values to `sink` in the order of
     /// the blocks, with the bytes of the block. A block with very many values comes in several parts, and its bytes come
-    /// with the first. `bound`: the state where the blocks begin, and then where they end.
+    /// with the first. `positions` tells where the transactions of a block's GTID events begin in the log. `bound`: the state
+    /// where the blocks begin, and then where they end.
     ///
     /// # Errors
     ///
-    /// As for [`Object::block`], and those of `make` and `sink`.
+    /// As for [`Object::block`], and those of `make`, `positions` and `sink`.
     pub fn pick<T: Send>(
         &self,
         numbers: &[u32],
-        pick: &Pick<'_>,
+        (pick, positions): (&Pick<'_>, &Positions<'_>),
         workers: usize,
         bound: &mut BlockBound,
         make: &(dyn Fn(&PickedChanges) -> Result<T> + Sync),
@@ -98,7 +102,7 @@ impl Object {
             Ok(())
         };
         // Each worker reads its blocks into the same memory.
-        let work = |packed: &mut Vec<u8>, job| self.work(job, packed, pick, make, &shared);
+        let work = |packed: &mut Vec<u8>, job| self.work(job, packed, (pick, positions), make, &shared);
         ordered::run(workers, jobs, End(&shared), || Ok(Vec::new()), work, sink)
     }
 
@@ -107,11 +111,16 @@ impl Object {
         &self,
         mut job: Job<'s>,
         packed: &mut Vec<u8>,
-        pick: &Pick<'_>,
+        (pick, positions): (&Pick<'_>, &Positions<'_>),
         make: &(dyn Fn(&PickedChanges) -> Result<T> + Sync),
         shared: &'s PickerShared,
     ) -> Result<PickedBlock<'s, T>> {
-        let prepared = self.prepare(job.number, packed, pick)?;
+        let mut prepared = self.prepare(job.number, packed, pick)?;
+        if pick.with_positions {
+            prepared
+                .take_positions(|| positions(job.number))
+                .map_err(|error| self.name_it(job.number, error))?;
+        }
         if prepared.needs_bound(pick) && self.entry(job.number)?.continues {
             return Ok(PickedBlock::Later(job, prepared));
         }
