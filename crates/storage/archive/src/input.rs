@@ -3,9 +3,10 @@
 //! log that has one. A program that looks for something gets a log without the parts that can't have it
 //! ([`ArchivedLog::input_of`]).
 //!
-//! An archive is opened once a run: its manifest is read once, and an object that holds several logs, too. A program that
-//! runs for long can [`forget`] it.
+//! An archive is opened once a run: its manifest is read once, and what objects tell of their blocks, as far as there is memory for
+//! that. A program that runs for long can [`forget`] it.
 
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,20 +51,69 @@ pub struct Unreadable {
 struct Archive {
     storage: Box<dyn ArchiveStorage>,
     manifest: Manifest,
-    /// The object that was opened last: the next log may begin in it.
-    last: Mutex<Option<(String, Arc<ObjectContents>)>>,
+    /// Its logs, by name: their numbers in the manifest.
+    logs: HashMap<String, usize>,
+    /// Objects that were opened: the next log may begin in the last one, and the next question needs them all.
+    objects: Mutex<OpenedObjects>,
     last_object: LastObject,
 }
 
 impl Archive {
+    fn new(storage: Box<dyn ArchiveStorage>, manifest: Manifest) -> Self {
+        let logs = manifest.files.iter().zip(0..).map(|(file, number)| (String::from(&*file.name), number));
+        Archive {
+            logs: logs.collect(),
+            storage,
+            manifest,
+            objects: Mutex::default(),
+            last_object: LastObject::default(),
+        }
+    }
+
     fn object(&self, name: &str) -> Result<Arc<ObjectContents>, Error> {
-        let mut last = self.last.lock();
-        if let Some((_, told)) = last.as_ref().filter(|(there, _)| there == name) {
-            return Ok(Arc::clone(told));
+        let mut objects = self.objects.lock();
+        if let Some(told) = objects.get(name) {
+            return Ok(told);
         }
         let told = Arc::new(ObjectContents::open(&self.storage, &self.last_object, name)?);
-        *last = Some((name.to_owned(), Arc::clone(&told)));
+        objects.put(name, &told);
         Ok(told)
+    }
+}
+
+/// Objects that were opened, the most recently used last: what they tell of their blocks, and the unpacked blocks of the last alone.
+#[derive(Default)]
+struct OpenedObjects(VecDeque<(String, Arc<ObjectContents>)>);
+
+/// Memory of what opened objects tell, as far as it is known, and how many there may be: each has a file or a request of its own.
+const OPENED_MEMORY_MAX: u64 = 64 << 20;
+const OPENED_MAX: usize = 64;
+
+impl OpenedObjects {
+    fn get(&mut self, name: &str) -> Option<Arc<ObjectContents>> {
+        let place = self.0.iter().rposition(|(there, _)| there == name)?;
+        let opened = self.0.remove(place)?;
+        let told = Arc::clone(&opened.1);
+        if place < self.0.len() {
+            self.forget_blocks();
+        }
+        self.0.push_back(opened);
+        Some(told)
+    }
+
+    fn put(&mut self, name: &str, told: &Arc<ObjectContents>) {
+        self.forget_blocks();
+        self.0.push_back((name.to_owned(), Arc::clone(told)));
+        let mut memory: u64 = self.0.iter().map(|(_, told)| told.memory()).sum();
+        while self.0.len() > OPENED_MAX || (memory > OPENED_MEMORY_MAX && self.0.len() > 1) {
+            let oldest = self.0.pop_front();
+            memory -= oldest.map_or(0, |(_, told)| told.memory());
+        }
+    }
+
+    /// Each would otherwise keep those that were unpacked last.
+    fn forget_blocks(&self) {
+        self.0.iter().for_each(|(_, told)| told.forget_blocks());
     }
 }
 
@@ -110,7 +160,8 @@ pub fn find(path: &Path) -> io::Result<Option<ArchivedLog>> {
             None => Ok(None),
         };
     };
-    let entry = found.manifest.files.iter().find(|file| *file.name == *name).cloned();
+    let number = name.to_str().and_then(|name| found.logs.get(name));
+    let entry = number.and_then(|number| found.manifest.files.get(*number)).cloned();
     match entry {
         Some(entry) => Ok(Some(ArchivedLog { archive: found, entry })),
         None => Err(io::Error::new(io::ErrorKind::NotFound, "is not in the archive")),
@@ -154,8 +205,7 @@ fn open(path: &Path) -> Result<Option<Arc<Archive>>, Error> {
     }
     let storage = storage::at(path)?;
     let Some(manifest) = Manifest::read(&storage)? else { return Ok(None) };
-    let archive =
-        Arc::new(Archive { storage, manifest, last: Mutex::new(None), last_object: LastObject::default() });
+    let archive = Arc::new(Archive::new(storage, manifest));
     *place = Some(Arc::clone(&archive));
     Ok(Some(archive))
 }

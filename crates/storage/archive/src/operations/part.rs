@@ -68,6 +68,16 @@ impl ObjectContents {
 }
 
 impl ObjectContents {
+    /// About how much memory it takes besides unpacked blocks, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.object.told_memory()
+    }
+
+    /// Drops the unpacked blocks of its object that nobody uses.
+    pub(crate) fn forget_blocks(&self) {
+        self.object.forget_blocks();
+    }
+
     /// The groups that the directory of a block has.
     pub(super) fn told_groups(&self, number: u32) -> DirectoryGroups {
         let directory = self.directory.get().and_then(Option::as_ref);

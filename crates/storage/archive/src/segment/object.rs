@@ -15,6 +15,11 @@ use crate::log::{BLOCK_SIZE_MAX, CutPiece, events};
 use crate::segment::unpacker::{self, PackedBlocks, UnpackedBlocks};
 use crate::storage::ReadRange;
 
+/// Memory of a block's entry of the index with what is told of the block, in bytes; and how much more memory stored contents take than
+/// their packed bytes.
+const TOLD_OF_BLOCK: u64 = 1 << 10;
+const TOLD_FACTOR: u64 = 3;
+
 /// An object that is read.
 pub struct Object {
     /// The object's name, for errors.
@@ -130,6 +135,19 @@ impl Object {
             true => Ok(bytes),
             false => Err(Error::damaged(what, "another checksum", "that of its bytes")),
         }
+    }
+
+    /// About how much memory its index takes, and what it tells of its blocks.
+    pub(crate) fn told_memory(&self) -> u64 {
+        let of_blocks = (self.index.blocks.len() as u64).saturating_mul(TOLD_OF_BLOCK);
+        let told = [self.index.contents, self.index.directory].into_iter().flatten();
+        told.fold(of_blocks, |sum, told| sum.saturating_add(told.size.saturating_mul(TOLD_FACTOR)))
+    }
+
+    /// Drops the unpacked blocks that nobody uses, and what was read ahead.
+    pub(crate) fn forget_blocks(&self) {
+        self.kept.clear();
+        self.bytes.forget();
     }
 
     /// The head of a log that has blocks in it.

@@ -64,6 +64,11 @@ impl UnpackedBlocks {
     pub(crate) fn put(&self, number: u32, block: Arc<UnpackedBlock>) {
         self.0.lock().put(number, block);
     }
+
+    /// Drops all of them.
+    pub(crate) fn clear(&self) {
+        self.0.lock().blocks.clear();
+    }
 }
 
 impl RecentBlocks {

@@ -117,6 +117,8 @@ pub trait ReadRange: Send + Sync {
     }
     /// Tells which ranges will be read next, in ascending order: those near each other may come together.
     fn expect(&self, _: &[Range<u64>]) {}
+    /// Drops bytes that were read ahead and that nobody waits for.
+    fn forget(&self) {}
 }
 
 /// Objects that are deleted at once: object storage answers after some time.

@@ -196,6 +196,10 @@ impl ReadRange for DecryptedObject {
         Ok(plain)
     }
 
+    fn forget(&self) {
+        self.sealed.forget();
+    }
+
     fn expect(&self, ranges: &[Range<u64>]) {
         let size = self.size().unwrap_or_default();
         let within = ranges.iter().filter(|range| range.end <= size);

@@ -132,6 +132,11 @@ impl ReadAhead {
         self.expected = together(ranges);
     }
 
+    /// Drops all answers.
+    pub(super) fn forget(&mut self) {
+        self.requests.retain(|request| request.is_on_its_way());
+    }
+
     /// Drops answers that no other reader needs, and the oldest answers if they exceed the memory for them.
     pub(super) fn trim(&mut self) {
         self.requests.retain(|request| match request.answer.get() {

@@ -105,6 +105,10 @@ impl ReadRange for StoredObject {
         }
     }
 
+    fn forget(&self) {
+        self.ahead.lock().forget();
+    }
+
     fn expect(&self, ranges: &[Range<u64>]) {
         let within = ranges.iter().filter(|range| range.start < range.end && range.end <= self.size);
         self.ahead.lock().expect(within.cloned());
