@@ -27,19 +27,25 @@ pub(crate) struct WantedLogs {
     gtids: Option<GtidSet>,
     committed: Span,
     logged: Span,
-    keys: Vec<Key>,
+    values: Vec<ValueCondition>,
+    /// Where the parts of one archived log begin that have rows which meet all conditions on values.
+    runs: Option<BTreeSet<u64>>,
 }
 
-/// A condition on a column of a user table, which may be the one whose keys an archive knows.
+/// A condition on a column of a user table, before or after the change. It may be the one whose keys an archive knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Key {
-    column: String,
-    probes: Vec<KeyProbe>,
+pub(crate) struct ValueCondition {
+    pub(crate) column: String,
+    /// One of these is met.
+    pub(crate) probes: Vec<KeyProbe>,
 }
+
+/// More values than this are not looked for row by row.
+const PROBES_MAX: usize = 64;
 
 /// The subject of a condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Subject {
+pub(crate) enum Subject {
     Column(String),
     /// A column of a user table, before or after the change.
     Field(String),
@@ -89,19 +95,26 @@ impl WantedLogs {
         }
     }
 
+    /// Takes values of which every row has to have one; `None`: they aren't understood as such.
+    pub(crate) fn narrow_values(&mut self, subject: Subject, values: &[&ScalarValue]) -> Option<bool> {
+        match subject {
+            Subject::Column(column) => {
+                let values = values.iter().map(|value| text(value)).collect::<Option<_>>()?;
+                Some(self.narrow_to(&column, values))
+            }
+            Subject::Field(column) => {
+                let probes = values.iter().map(|value| probe(value)).collect::<Option<Vec<_>>>();
+                Some(probes.is_some_and(|probes| self.narrow_key(column, probes)))
+            }
+        }
+    }
+
     /// Takes a condition that every row has to meet; `false`: it leaves everything.
     pub(crate) fn narrow(&mut self, condition: &Expr) -> bool {
-        match values(condition) {
-            Some((Subject::Column(column), values)) => {
-                if let Some(values) = values.iter().map(|value| text(value)).collect() {
-                    return self.narrow_to(&column, values);
-                }
-            }
-            Some((Subject::Field(column), values)) => {
-                let probes = values.iter().map(|value| probe(value)).collect::<Option<Vec<_>>>();
-                return probes.is_some_and(|probes| self.narrow_key(column, probes));
-            }
-            None => {}
+        if let Some((subject, values)) = values(condition)
+            && let Some(narrowed) = self.narrow_values(subject, &values)
+        {
+            return narrowed;
         }
         match condition {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
@@ -162,12 +175,22 @@ impl WantedLogs {
     }
 
     fn narrow_key(&mut self, column: String, probes: Vec<KeyProbe>) -> bool {
-        self.keys.push(Key { column, probes });
+        self.values.push(ValueCondition { column, probes });
         true
     }
 
     fn compare(&mut self, subject: &Expr, op: Operator, value: &ScalarValue) -> bool {
-        let span = match subject_of(subject) {
+        self.narrow_compared(subject_of(subject), op, value)
+    }
+
+    /// Takes a comparison with a value that every row has to meet; `false`: it leaves everything.
+    pub(crate) fn narrow_compared(
+        &mut self,
+        subject: Option<Subject>,
+        op: Operator,
+        value: &ScalarValue,
+    ) -> bool {
+        let span = match subject {
             Some(Subject::Column(column)) if column == "committed_at" => &mut self.committed,
             Some(Subject::Column(column)) if column == "logged_at" => &mut self.logged,
             Some(Subject::Field(column)) => {
@@ -215,10 +238,33 @@ impl WantedLogs {
 
     /// Whether it is chosen by nothing but logs, tables and operations.
     pub(crate) fn is_of_tables(&self) -> bool {
-        let WantedLogs { logs: _, databases: _, tables: _, operations: _, gtids, committed, logged, keys } =
-            self;
+        let WantedLogs {
+            logs: _,
+            databases: _,
+            tables: _,
+            operations: _,
+            gtids,
+            committed,
+            logged,
+            values,
+            runs,
+        } = self;
         let every = Span::default();
-        gtids.is_none() && *committed == every && *logged == every && keys.is_empty()
+        gtids.is_none() && *committed == every && *logged == every && values.is_empty() && runs.is_none()
+    }
+
+    /// The conditions that few values meet.
+    pub(crate) fn narrow_conditions(&self) -> Vec<ValueCondition> {
+        let is_narrow = |condition: &&ValueCondition| {
+            condition.probes.len() <= PROBES_MAX && condition.probes.iter().all(KeyProbe::is_narrow)
+        };
+        self.values.iter().filter(is_narrow).cloned().collect()
+    }
+
+    /// Of one archived log, only the parts that begin there.
+    #[must_use]
+    pub(crate) fn within(&self, runs: BTreeSet<u64>) -> Self {
+        WantedLogs { runs: Some(runs), ..self.clone() }
     }
 
     /// Whether rows of a table of this name are wanted.
@@ -231,6 +277,9 @@ impl WantedLogs {
 
     /// Whether a part of an archived log can have the wanted rows. `is_of_rows`: only rows are wanted.
     pub(crate) fn may_be_in(&self, run: &BlockRun<'_>, is_of_rows: bool, logs: &Logs) -> bool {
+        if self.runs.as_ref().is_some_and(|runs| !runs.contains(&run.start())) {
+            return false;
+        }
         if self.gtids.as_ref().is_some_and(|gtids| gtids.is_disjoint(&run.gtids)) {
             return false;
         }
@@ -255,7 +304,9 @@ impl WantedLogs {
         ];
         counts.iter().any(|&(kind, count)| count > 0 && self.has_kind(kind))
             && self.has_name(&rows.name.database, &rows.name.table)
-            && self.keys.iter().all(|key| !logs.is_key(rows.name, &key.column) || rows.may_have(&key.probes))
+            && self.values.iter().all(|condition| {
+                !logs.is_key(rows.name, &condition.column) || rows.may_have(&condition.probes)
+            })
     }
 }
 
@@ -394,7 +445,7 @@ impl std::fmt::Display for WantedLogs {
                 parts.push(format!("{name}=[{} {}]", span.first, span.last));
             }
         }
-        let mut columns: Vec<_> = self.keys.iter().map(|key| key.column.as_str()).collect();
+        let mut columns: Vec<_> = self.values.iter().map(|key| key.column.as_str()).collect();
         columns.dedup();
         if !columns.is_empty() {
             parts.push(format!("key=[{}]", columns.join(" ")));

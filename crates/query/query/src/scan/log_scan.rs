@@ -1,6 +1,7 @@
 //! A table over logs as DataFusion reads it. One thread goes through the logs in order and decodes on all cores. Its
 //! batches wait in a short queue, so memory stays bounded. A query that needs no more rows ends the thread.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -141,6 +142,8 @@ pub(crate) struct Counts {
     bytes_read: Count,
     pub(crate) blocks_read: Count,
     pub(crate) blocks_skipped: Count,
+    /// Blocks of which the columns of conditions were unpacked, to find whether they have rows that meet them.
+    blocks_searched: Count,
     /// Blocks, among those read, of which only some columns were unpacked.
     blocks_picked: Count,
     /// Blocks that weren't read since their archive tells their rows.
@@ -173,6 +176,7 @@ impl Counts {
             bytes_read: count("bytes_read"),
             blocks_read: count("blocks_read"),
             blocks_skipped: count("blocks_skipped"),
+            blocks_searched: count("blocks_searched"),
             blocks_picked: count("blocks_picked"),
             blocks_told: count("blocks_told"),
             logs_skipped: count("logs_skipped"),
@@ -282,17 +286,9 @@ impl ScanPlan {
             is_over = !send(batch);
             !is_over
         };
-        let job = ReadJob {
-            logs: &self.logs,
-            index,
-            log: self.logs.name(index),
-            wanted: &self.wanted,
-            outputs: &self.outputs,
-            schema: &self.schema,
-            workers: self.workers,
-            end,
-        };
-        if let Some(part) = self.reader.open_picked((&self.logs, index), &self.wanted, &self.outputs)? {
+        let wanted = self.wanted_of(index, counts, end)?;
+        let job = self.job(index, &wanted, end);
+        if let Some(part) = self.reader.open_picked((&self.logs, index), &wanted, &self.outputs)? {
             let _reading = self.logs.reading(index);
             counts.blocks_read.add(part.blocks_read);
             counts.blocks_skipped.add(part.blocks_skipped);
@@ -310,7 +306,7 @@ impl ScanPlan {
         }
         let is_of_rows = self.reader.is_of_rows();
         let input = self.logs.open(index, &mut |run| {
-            let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
+            let may_be = wanted.may_be_in(run, is_of_rows, &self.logs);
             let count = if may_be { &counts.blocks_read } else { &counts.blocks_skipped };
             count.add(run.block_count());
             may_be
@@ -323,6 +319,43 @@ impl ScanPlan {
         let ran = ran.map_err(|error| DataFusionError::from(self.logs.error(index, &error)))?;
         self.ended(index, &ran, counts)?;
         Ok(true)
+    }
+
+    fn job<'a>(&'a self, index: usize, wanted: &'a WantedLogs, end: &'a Arc<dyn ReadingEnd>) -> ReadJob<'a> {
+        ReadJob {
+            logs: &self.logs,
+            index,
+            log: self.logs.name(index),
+            wanted,
+            outputs: &self.outputs,
+            schema: &self.schema,
+            workers: self.workers,
+            end,
+        }
+    }
+
+    /// What is wanted of a log: where conditions name values, only the parts that have them.
+    fn wanted_of(
+        &self,
+        index: usize,
+        counts: &Counts,
+        end: &Arc<dyn ReadingEnd>,
+    ) -> Result<Cow<'_, WantedLogs>> {
+        let conditions = self.wanted.narrow_conditions();
+        if conditions.is_empty() {
+            return Ok(Cow::Borrowed(&self.wanted));
+        }
+        match self.reader.meeting_runs(&self.job(index, &self.wanted, end), &conditions) {
+            Ok(Some(found)) => {
+                counts.blocks_searched.add(found.blocks_looked_into);
+                counts.bytes_read.add(usize::try_from(found.bytes_read).unwrap_or(usize::MAX));
+                Ok(Cow::Owned(self.wanted.within(found.starts)))
+            }
+            Ok(None) => Ok(Cow::Borrowed(&self.wanted)),
+            // Nobody wants the rest, which is said where it is read.
+            Err(_) if end.is_over() => Ok(Cow::Borrowed(&self.wanted)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The directory of an archived log's transactions, where that is enough; blocks that aren't wanted are counted.

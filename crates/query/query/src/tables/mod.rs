@@ -6,6 +6,7 @@
 //! events                  events        a row for each event
 //! all of them at once     every         transactions, and batches for each user table: what export writes
 //! columns of a user table picked        those alone, from an archive; `json_object`: keys and images as documents
+//! rows with some values   meeting_runs  which parts of an archived log have them: the others are not read
 //! counts of rows          counts        rows by table and operation, which are not made
 //! how a transaction ended endings       of rows, which stand before the end of their transaction; `held` keeps them until then
 //! ```
@@ -22,6 +23,7 @@ mod every;
 mod frame;
 mod held;
 mod json_object;
+pub(crate) mod meeting_runs;
 mod picked;
 mod rows;
 mod statement_text;
@@ -41,12 +43,13 @@ use datafusion::arrow::datatypes::SchemaRef;
 
 use crate::logs::Logs;
 use crate::logs::unwanted::ReadingEnd;
-use crate::logs::wanted::WantedLogs;
+use crate::logs::wanted::{ValueCondition, WantedLogs};
 
 pub(crate) use counts::{CountedTables, OpenCounts, TableRowCounts};
 pub(crate) use events::EventsTable;
 pub(crate) use every::{EveryPart, EveryTable};
 pub(crate) use held::HeldRows;
+use meeting_runs::MeetingRuns;
 pub(crate) use rows::ChangesTable;
 pub(crate) use transactions::TransactionsTable;
 
@@ -82,7 +85,7 @@ pub(crate) enum MadeColumn {
 
 impl MadeColumn {
     /// The number of the table's column.
-    fn column(self) -> usize {
+    pub(crate) fn column(self) -> usize {
         match self {
             MadeColumn::Column(column) | MadeColumn::Field(column, _) => column,
         }
@@ -151,6 +154,15 @@ pub(crate) trait TableReader: Debug + Send + Sync {
         _sink: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> binlogz_archive::Result<u64> {
         Ok(0)
+    }
+
+    /// The parts of an archived log that have rows which meet all of these conditions; `None`: all may have, or it isn't worth it to find out.
+    fn meeting_runs(
+        &self,
+        _job: &ReadJob<'_>,
+        _conditions: &[ValueCondition],
+    ) -> datafusion::common::Result<Option<MeetingRuns>> {
+        Ok(None)
     }
 
     /// What these outputs need of an archive's directory of transactions; `None`: they need the events.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable, PickedTransaction, RowRun};
 use binlogz_archive::part::PickedLog;
-use binlogz_arrow::{ValueColumn, column_place};
+use binlogz_arrow::{ValueColumn, column_place, is_same_column};
 use binlogz_binlog::event::RowsKind;
 use binlogz_binlog::row::{Cell, ColumnSchema, TableSchema};
 use binlogz_schema::HistoryPlace;
@@ -24,7 +24,7 @@ use super::frame::TransactionFrame;
 use super::json_object::write_object;
 use super::{MadeColumn, ReadJob};
 use crate::logs::Logs;
-use crate::logs::wanted::WantedLogs;
+use crate::logs::wanted::{ValueCondition, WantedLogs};
 
 /// Rows of a batch: more than of those made from events, which take longer; to pass one on takes as long whatever its size.
 const ROWS_MAX: usize = 32 << 10;
@@ -75,6 +75,14 @@ impl NeededOutputs {
             }
         }
         Some(needed)
+    }
+
+    /// Whether it is nothing but columns of images that these conditions are on.
+    pub(super) fn is_of_columns(&self, conditions: &[ValueCondition], all: &Fields) -> bool {
+        let NeededOutputs { fields, around, before: _, key, numbers: _, positions } = self;
+        let mut fields = fields.iter().filter_map(|field| all.get(*field));
+        let is_one = |name: &str| conditions.iter().any(|one| is_same_column(&one.column, name));
+        !around && !key && !positions && fields.all(|field| is_one(field.name()))
     }
 
     /// The places of its columns in a table; `None`: a schema tells another type of one of them.
@@ -260,7 +268,7 @@ impl SmallBatches<'_> {
 }
 
 /// A way out.
-fn left() -> binlogz_archive::Error {
+pub(super) fn left() -> binlogz_archive::Error {
     binlogz_archive::Error::writing(std::io::ErrorKind::BrokenPipe.into())
 }
 

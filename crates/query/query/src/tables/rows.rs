@@ -18,12 +18,13 @@ use super::columns::{FieldKind, FieldValue};
 use super::endings::{BatchEndings, EndingColumns, TransactionRun};
 use super::frame::TransactionFrame;
 use super::json_object::write_object;
+use super::meeting_runs::{MeetingRuns, meeting_runs};
 use super::picked::{self, NeededOutputs, PickedRows};
 use super::statement_text::StatementText;
 use super::user::UserColumns;
 use super::{BatchSink, CountedColumn, MadeColumn, PickedPart, ROWS_MAX, ReadJob, TableReader};
 use crate::error::LogError;
-use crate::logs::wanted::WantedLogs;
+use crate::logs::wanted::{ValueCondition, WantedLogs};
 use crate::logs::{Logs, ToldTable};
 
 /// Bytes of row events after which a batch is passed on.
@@ -109,6 +110,12 @@ impl ChangesTable {
         columns.collect()
     }
 
+    /// The parts of blocks that outputs need; `None`: they need events.
+    fn needed(&self, outputs: &[MadeColumn]) -> Option<NeededOutputs> {
+        let source = |output: MadeColumn| self.sources.get(output.column()).map(|(source, _)| *source);
+        (!self.fields.is_empty()).then(|| NeededOutputs::of(outputs, source, &self.fields)).flatten()
+    }
+
     fn maker<'a>(
         &'a self,
         logs: &'a Logs,
@@ -170,9 +177,7 @@ impl TableReader for ChangesTable {
         wanted: &WantedLogs,
         outputs: &[MadeColumn],
     ) -> datafusion::common::Result<Option<PickedPart>> {
-        let source = |output: MadeColumn| self.sources.get(output.column()).map(|(source, _)| *source);
-        let needed =
-            (!self.fields.is_empty()).then(|| NeededOutputs::of(outputs, source, &self.fields)).flatten();
+        let needed = self.needed(outputs);
         let tables = logs.tables()?;
         let (Some(needed), Some((database, table))) = (needed, wanted.one_table()) else { return Ok(None) };
         // Columns alone don't tell their places in the log.
@@ -187,6 +192,22 @@ impl TableReader for ChangesTable {
             blocks_read,
             blocks_skipped,
         }))
+    }
+
+    fn meeting_runs(
+        &self,
+        job: &ReadJob<'_>,
+        conditions: &[ValueCondition],
+    ) -> datafusion::common::Result<Option<MeetingRuns>> {
+        if self.fields.is_empty() {
+            return Ok(None);
+        }
+        let needed = self.needed(job.outputs);
+        // To unpack the columns of the conditions takes as long as to unpack all that is asked for.
+        if needed.as_ref().is_some_and(|needed| needed.is_of_columns(conditions, &self.fields)) {
+            return Ok(None);
+        }
+        meeting_runs(job, conditions, needed.is_some())
     }
 
     fn read_picked(

@@ -39,7 +39,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use binlogz_binlog::event::{Bitmap, OptionalMetadata, TableId, TableMapEvent, TableMapFlags};
-use binlogz_binlog::row::TableSchema;
+use binlogz_binlog::row::{Cell, TableSchema};
 
 use crate::codec::varint::{self, Taker};
 use crate::codec::zstd;
@@ -186,6 +186,23 @@ pub struct KeyProbe {
 /// A range of numbers is looked up number by number in a filter up to this many.
 const POINTS_MAX: i128 = 64;
 
+impl KeyProbe {
+    /// Whether few values meet it: a text, or some numbers.
+    pub fn is_narrow(&self) -> bool {
+        let few = |(first, last): (i128, i128)| last.checked_sub(first).is_some_and(|span| span < POINTS_MAX);
+        self.numbers.map_or(self.text.is_some(), few)
+    }
+
+    /// Whether a cell may meet it. One of a type that has no keys may.
+    pub fn may_be(&self, cell: &Cell<'_>) -> bool {
+        let Some(keys) = Key::of_cell(cell) else { return true };
+        [keys.first, keys.second].iter().flatten().any(|key| match key {
+            Key::Number(number) => self.numbers.is_none_or(|(first, last)| (first..=last).contains(number)),
+            Key::Text(_) => self.text.as_ref().is_none_or(|text| text == key),
+        })
+    }
+}
+
 impl BlockContents {
     /// Nothing is known of it.
     pub(crate) fn unknown() -> Self {
@@ -208,17 +225,27 @@ impl BlockContents {
             }
             _ => true,
         };
-        probes.iter().any(|probe| {
+        // The filter is gone through once, however many keys are looked for.
+        let mut keys = Vec::new();
+        for probe in probes {
             if table.are_texts {
-                return probe.text.as_ref().is_none_or(|text| in_filter(&mut std::iter::once(text.clone())));
+                let Some(text) = &probe.text else { return true };
+                keys.push(text.clone());
+                continue;
             }
             let Some((mut first, mut last)) = probe.numbers else { return true };
             if let Some((low, high)) = table.range {
                 (first, last) = (first.max(low.into()), last.min(high.into()));
             }
-            let few = last.checked_sub(first).is_some_and(|span| span < POINTS_MAX);
-            first <= last && (!few || in_filter(&mut (first..=last).map(Key::Number)))
-        })
+            if first > last {
+                continue;
+            }
+            if last.checked_sub(first).is_none_or(|span| span >= POINTS_MAX) {
+                return true;
+            }
+            keys.extend((first..=last).map(Key::Number));
+        }
+        !keys.is_empty() && in_filter(&mut keys.into_iter())
     }
 }
 

@@ -187,6 +187,11 @@ impl PickedTable {
         }
     }
 
+    /// How many rows there are.
+    pub fn row_count(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Whether a row has an image before, or after the change.
     pub fn has_image(&self, row: usize, is_after: bool) -> bool {
         self.image(row, is_after).is_some()
