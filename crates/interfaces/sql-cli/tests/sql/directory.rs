@@ -97,6 +97,25 @@ fn questions_about_transactions_have_the_answers_of_the_logs() {
     assert_eq!(metric(&plan.ok(), "blocks_told"), 0);
 }
 
+/// How much of an archive a question about transactions reads, as `--verbose` says.
+fn size_read(column: &str, archive: &Path) -> String {
+    let statement = format!("SELECT {column} FROM transactions");
+    let ran: Ran = sql(["--format", "csv", "--verbose", &statement]).arg(archive).output().unwrap().into();
+    let size = ran.error.split(": ").nth(2).and_then(|cost| cost.split(", ").next());
+    size.unwrap_or_else(|| panic!("{ran:?}")).to_owned()
+}
+
+/// Runs that the directory tells alternate with runs whose events are read: progress counts each log once.
+#[test]
+fn a_log_that_is_told_in_parts_is_read_once() {
+    let archive = &SHAPES.archive;
+    let plan = ask("EXPLAIN ANALYZE SELECT gtid FROM transactions", std::slice::from_ref(archive)).ok();
+    assert!(metric(&plan, "blocks_told") > 0 && metric(&plan, "blocks_read") > 10, "{plan}");
+    let whole = size_read("statement", archive);
+    assert!(whole.ends_with("iB"), "{whole}");
+    assert_eq!(size_read("gtid", archive), whole);
+}
+
 /// A run over a log or its archive: its code, its output, and what it said, without the folder.
 fn answered(statement: &str, input: &Path) -> (Option<i32>, String, String) {
     let ran: Ran = sql(["--format", "csv", statement]).arg(input).output().unwrap().into();

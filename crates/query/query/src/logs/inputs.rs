@@ -351,10 +351,10 @@ impl Logs {
         Some(meter.pass(wanted.map(|(_, log)| log.size()).sum()))
     }
 
-    /// A log that is read by other means than [`Logs::open`], for the meter if there is one.
-    pub(crate) fn reading(&self, index: usize) -> Option<MeteredLog> {
+    /// A log that is read in parts, or by other means than [`Logs::open`], for the meter if there is one.
+    pub(crate) fn reading(&self, index: usize) -> Option<Arc<MeteredLog>> {
         let meter = self.meter.as_ref()?;
-        self.logs.get(index).map(|log| MeteredLog::new(Arc::clone(meter), log.size()))
+        self.logs.get(index).map(|log| Arc::new(MeteredLog::new(Arc::clone(meter), log.size())))
     }
 
     pub(super) fn schema_file(&self) -> Option<&SchemaFile> {
@@ -492,6 +492,16 @@ impl Logs {
         index: usize,
         is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
     ) -> Result<(Input, bool), LogError> {
+        self.open_within(index, self.reading(index).as_ref(), is_wanted)
+    }
+
+    /// Opens a log as [`Self::open_parts`] does, for a reading of which it is a part.
+    pub(crate) fn open_within(
+        &self,
+        index: usize,
+        reading: Option<&Arc<MeteredLog>>,
+        is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
+    ) -> Result<(Input, bool), LogError> {
         let Some(log) = self.logs.get(index) else { return Err(LogError("no such log".to_owned())) };
         let mut open = || -> Result<(Input, bool), EncryptionError> {
             let input = match &log.source {
@@ -513,7 +523,7 @@ impl Logs {
             };
             let is_whole = !matches!(input, Input::Sparse { .. });
             let input = wanted_input(input, Arc::new(self.reading_now()));
-            let input = match self.reading(index) {
+            let input = match reading {
                 Some(reading) => reading.watch(input),
                 None => input,
             };

@@ -381,6 +381,7 @@ impl ScanPlan {
         send: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> Result<bool> {
         let is_of_rows = self.reader.is_of_rows();
+        let reading = self.logs.reading(job.index);
         for step in directory.steps() {
             let mut is_over = false;
             let mut sink = |batch: RecordBatch| {
@@ -393,7 +394,7 @@ impl ScanPlan {
                     self.reader.read_directory(directory, blocks, job, &mut sink).map(|()| None)
                 }
                 DirectoryStep::Read(range) => {
-                    let input = self.logs.open(job.index, &mut |run| {
+                    let (input, _) = self.logs.open_within(job.index, reading.as_ref(), &mut |run| {
                         let is_read = range.contains(&run.start())
                             && self.wanted.may_be_in(run, is_of_rows, &self.logs);
                         counts.blocks_read.add(if is_read { run.block_count() } else { 0 });

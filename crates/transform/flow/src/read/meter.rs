@@ -4,8 +4,11 @@
 //! pass that begins while another goes on adds its bytes to that one; otherwise the count begins at zero.
 
 use std::io::{self, Read};
+use std::iter::Peekable;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::vec;
 
 use parking_lot::Mutex;
 
@@ -68,7 +71,7 @@ impl Drop for MeteredPass {
     }
 }
 
-/// A log that a pass reads. Dropping it counts the rest of the log.
+/// A log that a pass reads, perhaps part by part: each byte counts once. Dropping it counts the rest of the log.
 #[derive(Debug)]
 pub struct MeteredLog {
     meter: Arc<ReadMeter>,
@@ -92,14 +95,17 @@ impl MeteredLog {
     }
 
     /// The log, watched as it is read.
-    pub fn watch(self, input: Input) -> Input {
+    pub fn watch(self: &Arc<Self>, input: Input) -> Input {
         match input {
-            Input::Places(places) => Input::Places(Arc::new(WatchedPlaces { places, reading: self })),
-            Input::Stream(stream) => Input::Stream(Box::new(WatchedStream { stream, at: 0, reading: self })),
+            Input::Places(places) => {
+                Input::Places(Arc::new(WatchedPlaces { places, reading: Arc::clone(self) }))
+            }
+            Input::Stream(stream) => {
+                Input::Stream(Box::new(WatchedStream::new(stream, Vec::new(), Arc::clone(self))))
+            }
             Input::Sparse { stream, gaps } => {
-                let at = gaps.iter().map(|gap| gap.end.saturating_sub(gap.start)).sum();
-                self.reach(at);
-                Input::Sparse { stream: Box::new(WatchedStream { stream, at, reading: self }), gaps }
+                let watched = WatchedStream::new(stream, gaps.clone(), Arc::clone(self));
+                Input::Sparse { stream: Box::new(watched), gaps }
             }
             input @ (Input::Seek { .. } | Input::Live(_) | Input::Pipe(_)) => input,
         }
@@ -115,7 +121,7 @@ impl Drop for MeteredLog {
 /// A file that tells how far it was read.
 struct WatchedPlaces {
     places: Arc<dyn ReadAt>,
-    reading: MeteredLog,
+    reading: Arc<MeteredLog>,
 }
 
 impl WatchedPlaces {
@@ -140,16 +146,33 @@ impl ReadAt for WatchedPlaces {
 /// A stream that does.
 struct WatchedStream {
     stream: Box<dyn Read + Send>,
-    /// The offset that was reached, counting the gaps.
+    /// The offset in the log that was reached.
     at: u64,
-    reading: MeteredLog,
+    /// The parts of the log after that which the stream lacks.
+    gaps: Peekable<vec::IntoIter<Range<u64>>>,
+    reading: Arc<MeteredLog>,
+}
+
+impl WatchedStream {
+    fn new(stream: Box<dyn Read + Send>, gaps: Vec<Range<u64>>, reading: Arc<MeteredLog>) -> Self {
+        WatchedStream { stream, at: 0, gaps: gaps.into_iter().peekable(), reading }
+    }
+
+    /// Counts bytes of the stream, and the gaps between them.
+    fn advance(&mut self, mut count: u64) {
+        while let Some(gap) = self.gaps.next_if(|gap| count > gap.start.saturating_sub(self.at)) {
+            count -= gap.start.saturating_sub(self.at);
+            self.at = gap.end;
+        }
+        self.at = self.at.saturating_add(count);
+        self.reading.reach(self.at);
+    }
 }
 
 impl Read for WatchedStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.stream.read(buffer)?;
-        self.at = self.at.saturating_add(count as u64);
-        self.reading.reach(self.at);
+        self.advance(count as u64);
         Ok(count)
     }
 }
@@ -165,7 +188,8 @@ mod tests {
         let meter = Arc::new(ReadMeter::default());
         assert_eq!(meter.passed(), None);
         let pass = meter.pass(150);
-        let log = MeteredLog::new(Arc::clone(&meter), 100).watch(Input::Places(Arc::new(vec![7; 100])));
+        let log =
+            Arc::new(MeteredLog::new(Arc::clone(&meter), 100)).watch(Input::Places(Arc::new(vec![7; 100])));
         let Input::Places(places) = &log else { panic!("{log:?}") };
         places.read_at(&mut [0; 30], 10).unwrap();
         places.read_at(&mut [0; 5], 0).unwrap();
@@ -178,8 +202,8 @@ mod tests {
             stream: Box::new(io::repeat(7).take(20)),
             gaps: std::iter::once(4..34).collect(),
         };
-        let log = MeteredLog::new(Arc::clone(&meter), 50).watch(sparse);
-        assert_eq!(meter.passed(), Some((130, 200)));
+        let log = Arc::new(MeteredLog::new(Arc::clone(&meter), 50)).watch(sparse);
+        assert_eq!(meter.passed(), Some((100, 200)));
         let Input::Sparse { mut stream, .. } = log else { panic!("{log:?}") };
         stream.read_exact(&mut [0; 15]).unwrap();
         assert_eq!(meter.passed(), Some((145, 200)));
@@ -189,5 +213,31 @@ mod tests {
         assert_eq!(meter.passed(), None);
         let _third = meter.pass(10);
         assert_eq!((meter.passed(), meter.sum()), (Some((0, 10)), 150));
+    }
+
+    /// Reads bytes of a log, between these gaps.
+    fn read_part(reading: &Arc<MeteredLog>, gaps: &[Range<u64>], bytes: &mut [u8]) -> Input {
+        let stream = Box::new(io::repeat(7).take(bytes.len() as u64));
+        let mut input = reading.watch(Input::Sparse { stream, gaps: gaps.to_vec() });
+        let Input::Sparse { stream, .. } = &mut input else { panic!("{input:?}") };
+        stream.read_exact(bytes).unwrap();
+        input
+    }
+
+    #[test]
+    fn a_log_in_parts_counts_once() {
+        let meter = Arc::new(ReadMeter::default());
+        let _pass = meter.pass(100);
+        let reading = Arc::new(MeteredLog::new(Arc::clone(&meter), 100));
+        // Its head, and then 20 to 50.
+        drop(read_part(&reading, &[4..20, 50..100], &mut [0; 34]));
+        assert_eq!(meter.passed(), Some((50, 100)));
+        // The head again, and half of 70 to 80.
+        drop(read_part(&reading, &[4..70, 80..100], &mut [0; 4]));
+        assert_eq!(meter.passed(), Some((50, 100)));
+        drop(read_part(&reading, &[4..70, 80..100], &mut [0; 9]));
+        assert_eq!(meter.passed(), Some((75, 100)));
+        drop(reading);
+        assert_eq!(meter.passed(), Some((100, 100)));
     }
 }
