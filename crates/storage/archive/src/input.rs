@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::directory::{LogDirectory, NeededDirectory};
 use crate::error::Error;
-use crate::format::{FileEntry, Manifest};
+use crate::format::{ErasureNote, FileEntry, Manifest};
 use crate::part::{BlockRun, LogParts, ObjectContents, PickedLog};
 use crate::restore::{self, LastObject};
 use crate::storage::{self, ArchiveStorage};
@@ -228,6 +228,11 @@ impl ArchivedLog {
     /// The log's transactions, as the archive's manifest has them; `None`: the manifest's GTIDs can't be read.
     pub fn gtids(&self) -> Option<GtidSet> {
         self.entry.gtid_set().ok()
+    }
+
+    /// The runs that erased values from it.
+    pub fn erasures(&self) -> &[ErasureNote] {
+        &self.entry.erasures
     }
 
     /// The facts that place this log among others, from the archive's manifest.

@@ -51,6 +51,6 @@ pub use binlogz_scratch_file::Scratch;
 pub use codec::Level;
 pub use error::{Error, Result};
 pub use operations::{
-    check, copy, coverage, create, directory, existing, last_check, merge, part, presence, prune, remove,
-    restore, selection,
+    check, copy, coverage, create, directory, erase, existing, last_check, merge, part, presence, prune,
+    remove, restore, selection,
 };

@@ -19,7 +19,7 @@ pub struct FileEntry {
     pub size: u64,
     /// The SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
-    /// The SHA-256 of the original log, if its payloads come back as other bytes of equal meaning.
+    /// The SHA-256 of the original log, if its payloads come back as other bytes of equal meaning, or if values were erased from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_sha256: Option<String>,
     /// Bytes of its blocks.
@@ -45,9 +45,35 @@ pub struct FileEntry {
     /// Since version 4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_size: Option<u64>,
+    /// The runs that erased values from it, the oldest first: it isn't byte for byte the server's log any more. Since
+    /// version 13.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub erasures: Vec<ErasureNote>,
+}
+
+/// What one run erased from a log.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ErasureNote {
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// The table, as `database.table`.
+    pub table: String,
+    /// How many row changes of the log it was done to.
+    pub rows: u64,
 }
 
 impl FileEntry {
+    /// Whether values were erased from it.
+    pub fn is_erased(&self) -> bool {
+        !self.erasures.is_empty()
+    }
+
+    /// Whether a log with this SHA-256 is this one: as it was, or as it is since values were erased from it.
+    pub(crate) fn is_of(&self, sha256: &str) -> bool {
+        self.source_sha256() == sha256 || self.is_erased() && self.sha256 == sha256
+    }
+
     /// SHA-256 of the original log.
     pub fn source_sha256(&self) -> &str {
         self.source_sha256.as_ref().unwrap_or(&self.sha256)

@@ -22,8 +22,10 @@ const FORMAT: &str = "binlogz archive";
 const VERSION: u32 = 13;
 /// The version written if there are parts.
 const VERSION_PARTS: u32 = 14;
-/// The version written if the archive is a selection of tables, with parts or without, and the newest that we can read.
+/// The version written if the archive is a selection of tables, with parts or without.
 const VERSION_SELECTION: u32 = 15;
+/// The version written if values were erased from a log, and the newest that we can read.
+const VERSION_ERASED: u32 = 16;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -254,10 +256,12 @@ impl Manifest {
         let named = self.named();
         let retired = std::mem::take(&mut self.retired);
         self.retired = retired.into_iter().filter(|retired| !named.contains(&retired.object)).collect();
-        self.version = match &self.selection {
-            Some(_) => VERSION_SELECTION,
-            None if self.parts.is_empty() => VERSION,
-            None => VERSION_PARTS,
+        let is_erased = self.files.iter().any(FileEntry::is_erased);
+        self.version = match (&self.selection, self.parts.is_empty()) {
+            (Some(_) | None, _) if is_erased => VERSION_ERASED,
+            (Some(_), _) => VERSION_SELECTION,
+            (None, true) => VERSION,
+            (None, false) => VERSION_PARTS,
         };
         self.crc32 = None;
         let bytes = Arc::new(with_checksum(self.bytes(self.files.get(tail..).unwrap_or_default())?));
@@ -368,9 +372,9 @@ struct Head {
 
 impl Head {
     fn check(&self) -> Result<()> {
-        if self.format != FORMAT || !(1..=VERSION_SELECTION).contains(&self.version) {
+        if self.format != FORMAT || !(1..=VERSION_ERASED).contains(&self.version) {
             let found = format!("{} {}", self.format, self.version);
-            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_SELECTION}")));
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_ERASED}")));
         }
         Ok(())
     }
@@ -496,8 +500,8 @@ mod tests {
         // What this version doesn't know would be lost when it is written.
         let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
         assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
-        let later = later.replace("\"version\": 13", "\"version\": 16");
-        let expected = "manifest is binlogz archive 16, expected binlogz archive 1 to 15";
+        let later = later.replace("\"version\": 13", "\"version\": 17");
+        let expected = "manifest is binlogz archive 17, expected binlogz archive 1 to 16";
         assert_eq!(error(&later), expected);
     }
 }

@@ -253,6 +253,13 @@ fn merged(
                 format!("{}, that of the log of this name in the other archive", known.source_sha256()),
             ));
         }
+        if known.erasures.len() > file.erasures.len() {
+            return Err(Error::unexpected(
+                format!("{}: the log", file.name),
+                "with values that were erased from it in the other archive",
+                "without them: erase them here, too",
+            ));
+        }
         let before = std::mem::replace(known, file.clone());
         gone.extend(before.objects.into_iter().filter(|object| !file.objects.contains(object)));
     }

@@ -16,7 +16,7 @@ use crate::chosen_tables::TableChoice;
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::index;
-use crate::format::{FileEntry, Manifest};
+use crate::format::{ErasureNote, FileEntry, Manifest};
 use crate::log::Cutter;
 use crate::log::active::ActivePart;
 use crate::log::events;
@@ -25,8 +25,10 @@ use crate::log::payloads::{self, Codec, ExpandedLog, Payloads};
 use crate::operations::digest::{DigestReader, Hasher, digest, digest_to, of_object};
 use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::remove;
+use crate::operations::restore::codec_of;
 use crate::segment::{PLAIN_MAX, Segment};
 use crate::storage::{ArchiveStorage, LogName, ObjectName};
+use binlogz_scratch_file::Scratch;
 
 /// Plain bytes of a block: restoring one transaction unpacks one block and those that it refers to.
 const BLOCK_SIZE: usize = 8 << 20;
@@ -99,6 +101,8 @@ enum Replaces {
     Part(String),
     /// A log that these objects hold whole: it is packed again.
     Packed(Vec<ObjectName>),
+    /// A log with this SHA-256 that these objects hold whole: its place takes what is left of it.
+    Erased(Vec<ObjectName>, String),
     /// A log that these objects should hold and don't give back, and why.
     Broken(Vec<ObjectName>, String),
 }
@@ -251,6 +255,14 @@ impl<'a> Creator<'a> {
             LogNameState::Nothing => Replaces::Nothing,
             LogNameState::Part(sha256) => Replaces::Part(sha256),
             LogNameState::Same(known) => match self.problem(&known)? {
+                Some(why) if known.is_erased() => {
+                    let what = format!("{name}: its objects, from which values were erased");
+                    return Err(Error::unexpected(
+                        what,
+                        why,
+                        "whole ones: create would bring back what was erased",
+                    ));
+                }
                 Some(why) => Replaces::Broken(known.objects, why),
                 None => {
                     (self.told)(&CreateOutcome::Known(*known));
@@ -273,6 +285,7 @@ impl<'a> Creator<'a> {
             times: None,
             mode,
             active_size,
+            erasures: Vec::new(),
         };
         self.pack_entry(entry, &log, crc32, replaces)
     }
@@ -300,6 +313,54 @@ impl<'a> Creator<'a> {
         let replaces = Replaces::Packed(entry.objects.clone());
         let anew = FileEntry { objects: Vec::new(), packed_size: 0, times: None, ..entry.clone() };
         self.pack_entry(anew, &log, crc32, replaces)
+    }
+
+    /// Packs what is left of a log of the archive after values were erased from it: `plain` is that log as it is packed, with
+    /// the transactions of its payloads in their place. Its former objects are retired.
+    ///
+    /// # Errors
+    ///
+    /// As [`Creator::add`]; payloads of another codec.
+    pub(crate) fn put_erased(
+        &mut self,
+        entry: &FileEntry,
+        plain: Arc<Scratch>,
+        note: ErasureNote,
+    ) -> Result<()> {
+        let replaces = Replaces::Erased(entry.objects.clone(), entry.sha256.clone());
+        let mut anew = FileEntry {
+            objects: Vec::new(),
+            packed_size: 0,
+            times: None,
+            source_sha256: Some(entry.source_sha256().to_owned()),
+            ..entry.clone()
+        };
+        anew.erasures.push(note);
+        anew.payloads_kept = Payloads::of(plain.as_ref()).count;
+        match entry.payload_level {
+            Some(level) => {
+                if let Some(segment) = &mut self.segment {
+                    segment.slim();
+                }
+                let mut hasher = Hasher::default();
+                let codec = codec_of(entry, level)?;
+                let ends = payloads::compress(
+                    Arc::clone(&plain) as Arc<dyn ReadAt>,
+                    codec,
+                    &mut hasher,
+                    self.workers,
+                )?;
+                (anew.sha256, anew.size) = hasher.finish();
+                self.pack(&mut anew, DigestReader::new(plain.as_ref()), &mut ends.places())?;
+            }
+            None => {
+                let (sha256, size, _) = digest(&mut DigestReader::new(plain.as_ref()))?;
+                (anew.sha256, anew.size) = (sha256, size);
+                self.pack(&mut anew, DigestReader::new(plain.as_ref()), &mut |_| None)?;
+            }
+        }
+        self.packed.push(PackedLog { entry: anew, replaces });
+        Ok(())
     }
 
     /// Packs a log with this SHA-256 and size, and this CRC-32.
@@ -504,7 +565,9 @@ impl<'a> Creator<'a> {
                 let before = std::mem::replace(file, packed.entry.clone());
                 match packed.replaces {
                     // Readers may have begun to restore it from there.
-                    Replaces::Packed(_) | Replaces::Broken(..) => retired.extend(before.objects),
+                    Replaces::Packed(_) | Replaces::Erased(..) | Replaces::Broken(..) => {
+                        retired.extend(before.objects);
+                    }
                     Replaces::Nothing | Replaces::Part(_) => {
                         replaced.extend(before.objects.into_iter().map(String::from))
                     }
@@ -529,6 +592,12 @@ impl<'a> Creator<'a> {
                 if let Replaces::Packed(objects) = replaces {
                     // Another run may have removed it, or packed it anew.
                     if there.is_some_and(|file| file.sha256 == entry.sha256 && file.objects == *objects) {
+                        self.packed.push(packed);
+                    }
+                    continue;
+                }
+                if let Replaces::Erased(objects, sha256) = replaces {
+                    if there.is_some_and(|file| file.sha256 == *sha256 && file.objects == *objects) {
                         self.packed.push(packed);
                     }
                     continue;
@@ -589,7 +658,7 @@ fn known<'a>(
     sha256: &str,
 ) -> Result<Option<FileEntry>> {
     match files.into_iter().find(|file| file.name == name) {
-        Some(known) if known.source_sha256() != sha256 => Err(Error::unexpected(
+        Some(known) if !known.is_of(sha256) => Err(Error::unexpected(
             format!("{name}: SHA-256"),
             sha256,
             format!("{}, that of the log of this name in the archive", known.source_sha256()),

@@ -122,7 +122,11 @@ fn of(files: &[FileEntry], stored: &[ListedObject]) -> Vec<ListedObject> {
 }
 
 /// A log as it was, in a temporary file.
-fn restored(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
+pub(super) fn restored(
+    storage: &dyn ArchiveStorage,
+    file: &FileEntry,
+    workers: usize,
+) -> Result<Arc<Scratch>> {
     let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
     restore::whole(storage, file, &mut out, workers)?;

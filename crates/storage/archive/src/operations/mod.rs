@@ -11,6 +11,7 @@
 //! - `digest`: hashes and size, by which a log is compared
 //! - `copy`: copies an archive into another storage
 //! - `merge`: packs the logs of many small segments into few large ones
+//! - `erase`: puts what is left of logs in their place, once values were erased from them
 //! - `check`: reads everything, and looks for gaps; `last_check`: when that was done, and the result
 //! - `presence`: whether the objects of logs are there, before anything relies on them
 //! - `existing`: opens an archive that has to be there
@@ -22,6 +23,7 @@ pub mod coverage;
 pub mod create;
 mod digest;
 pub mod directory;
+pub mod erase;
 pub mod existing;
 pub mod last_check;
 pub mod merge;

@@ -553,6 +553,29 @@ pub(super) fn runs<'a>(
     Ok(Some(runs))
 }
 
+/// The parts of logs in an object that no manifest looks for there, since `is_known` doesn't know them: what a log that was packed anew or
+/// removed left behind. Each is a block of its own.
+pub(super) fn stray_runs<'a>(
+    told: &'a ObjectContents,
+    is_known: &dyn Fn(&str) -> bool,
+) -> impl Iterator<Item = BlockRun<'a>> {
+    let index = &told.object.index;
+    let strays: Vec<bool> = index.logs.iter().map(|log| !is_known(&log.name)).collect();
+    let blocks = (0..).zip(&index.blocks);
+    let blocks = blocks.filter(move |(_, block)| strays.get(block.log as usize).copied().unwrap_or(true));
+    blocks.map(|(number, entry)| {
+        let contents = told.contents.as_ref();
+        let block = contents.and_then(|contents| Some((contents, contents.blocks.get(number as usize)?)));
+        BlockRun {
+            packed: entry.offset..entry.offset + entry.size,
+            place: None,
+            gtids: entry.gtids.clone(),
+            times: entry.times,
+            blocks: vec![Block { object: 0, number, told: block }],
+        }
+    })
+}
+
 /// Finds where the runs stand in the log.
 fn place(runs: &mut [BlockRun<'_>], file: &FileEntry) {
     let with_payloads = file.payload_level.is_some();

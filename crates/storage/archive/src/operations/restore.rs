@@ -1,12 +1,13 @@
 //! Gives logs back: whole ones byte for byte, or chosen transactions as binlog files of their own.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::slice;
 use std::sync::Arc;
 
 use binlogz_binlog::frame::set_end_log_pos;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{Boundary, ChecksumAlgorithm, EventHeader, TransactionBoundaryParser};
+use binlogz_flow::ReadAt;
 use binlogz_scratch_file::Scratch;
 use parking_lot::Mutex;
 
@@ -15,7 +16,7 @@ use crate::format::index;
 use crate::format::{FileEntry, Manifest, objects};
 use crate::log::events::{self, has_checksum};
 use crate::log::payloads::{Codec, compress};
-use crate::operations::digest::Hasher;
+use crate::operations::digest::{DigestReader, Hasher};
 use crate::operations::selection::{EventChoice, TransactionSelection};
 use crate::segment::Object;
 use crate::storage::ArchiveStorage;
@@ -161,6 +162,30 @@ fn whole_of(
         true => Ok(()),
         false => Err(Error::unexpected("SHA-256", sha256, &file.sha256)),
     }
+}
+
+/// A log as it is packed, without payloads that are made again, in a temporary file; the log's SHA-256 was compared.
+pub(crate) fn plain(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
+    let last = LastObject::default();
+    let missing = |error| gone(storage, objects(slice::from_ref(file)), error);
+    let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
+    let mut out = BufWriter::with_capacity(1 << 18, log);
+    blocks(storage, &last, file, &mut out, workers).map_err(missing)?;
+    let log = out.into_inner().map_err(|error| Error::io("write a temporary file")(error.into_error()))?;
+    let shared = Arc::new(log);
+    let mut hasher = Hasher::default();
+    match file.payload_level {
+        None => drop(io::copy(&mut DigestReader::new(shared.as_ref()), &mut hasher).map_err(Error::writing)?),
+        Some(level) => {
+            let codec = codec_of(file, level)?;
+            drop(compress(Arc::clone(&shared) as Arc<dyn ReadAt>, codec, &mut hasher, workers)?);
+        }
+    }
+    let (sha256, _) = hasher.finish();
+    if sha256 != file.sha256 {
+        return Err(Error::unexpected("SHA-256", sha256, &file.sha256));
+    }
+    Ok(shared)
 }
 
 /// Another library, or another version of it, may not make the same payloads.

@@ -9,6 +9,7 @@ mod damage;
 mod damaged_log;
 mod directory;
 mod encrypted;
+mod erase;
 mod faults;
 mod hostile;
 mod lies;

@@ -1,0 +1,272 @@
+//! Takes values out of the logs of an archive: what is left of a log takes its place, and every object that held the values is given up.
+//!
+//! ```text
+//! candidates  logs with blocks that may hold such rows, by the index; and objects with parts that nobody looks for any more
+//! rewrite     each of them, whole, into a temporary file; the caller says what is left of it
+//! pack        it anew, and with it the other logs of the objects that are given up, byte for byte as they were
+//! manifest    once a segment is stored and read back; the former objects are retired, as `merge` does it
+//! ```
+//!
+//! An object can't be changed, and a later block of it may refer to rows of an earlier one. So nothing of an object stays that held a value:
+//! blocks, columns, index, key filters and directory are all made of what is left. A run that is killed at any point leaves an archive that is
+//! whole. The next run finds what it hadn't come to, and the objects that still have a part of a log from before.
+
+use std::collections::BTreeSet;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use binlogz_scratch_file::Scratch;
+
+use crate::codec::Level;
+use crate::error::{Error, Result};
+use crate::format::{ErasureNote, FileEntry, Manifest};
+use crate::operations::create::{Creator, seconds};
+use crate::operations::digest::Hasher;
+use crate::operations::merge::restored;
+use crate::operations::part::{BlockRun, ObjectContents, runs, stray_runs};
+use crate::operations::prune::{Keep, PruneSummary, prune};
+use crate::operations::restore::{self, LastObject};
+use crate::storage::{ArchiveStorage, ListedObject, ObjectName};
+
+/// The places in an archive that may hold what is to be erased.
+#[derive(Debug, Default)]
+pub struct EraseCandidates {
+    /// The logs, in their order.
+    pub logs: Vec<FileEntry>,
+    /// Objects with parts, which may hold it, of logs that are no longer looked for there: they were removed, or packed anew.
+    pub strays: BTreeSet<ObjectName>,
+}
+
+/// Looks for logs and objects with blocks that are wanted. A block of which the index tells nothing is.
+///
+/// # Errors
+///
+/// Objects that are missing or damaged.
+pub fn candidates(
+    storage: &dyn ArchiveStorage,
+    manifest: &Manifest,
+    is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
+) -> Result<EraseCandidates> {
+    let last = LastObject::default();
+    let mut found = EraseCandidates::default();
+    let mut seen = BTreeSet::new();
+    for file in &manifest.files {
+        let mut objects = Vec::new();
+        for name in &file.objects {
+            let told = Arc::new(ObjectContents::open(storage, &last, name)?);
+            if seen.insert(name) && has_wanted_stray(&told, (manifest, name), is_wanted) {
+                found.strays.insert(name.clone());
+            }
+            objects.push(told);
+        }
+        let of_log = runs(file, &objects)?;
+        if of_log.is_none_or(|of_log| of_log.iter().any(&mut *is_wanted)) {
+            found.logs.push(file.clone());
+        }
+    }
+    Ok(found)
+}
+
+fn has_wanted_stray(
+    told: &ObjectContents,
+    (manifest, object): (&Manifest, &ObjectName),
+    is_wanted: &mut dyn FnMut(&BlockRun<'_>) -> bool,
+) -> bool {
+    let is_live = |log: &str| {
+        let mut files = manifest.files.iter();
+        files.any(|file| file.name == log && file.objects.contains(object))
+    };
+    stray_runs(told, &is_live).any(|run| is_wanted(&run))
+}
+
+/// Says what is left of logs.
+pub trait LogRemains {
+    /// The log comes next, and stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read.
+    fn pass(&mut self, file: &FileEntry) -> Result<()>;
+
+    /// Writes what is left of the log, of which `plain` has the bytes with the transactions of payloads in their place. Returns how many row
+    /// changes it erased values of.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be read, output that fails.
+    fn write(&mut self, file: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write) -> Result<u64>;
+}
+
+/// How to erase.
+#[derive(Debug, Clone)]
+pub struct EraseOptions {
+    /// The table, for the note on each log.
+    pub table: String,
+    /// How small, and how fast.
+    pub level: Level,
+    /// Threads.
+    pub workers: usize,
+    /// How long the former objects stay for readers.
+    pub grace: Duration,
+    /// When the run began.
+    pub now: SystemTime,
+}
+
+/// The work of an erasure.
+#[derive(Debug, Default)]
+pub struct ErasePlan {
+    /// The logs that hold it, in their order.
+    pub logs: Vec<FileEntry>,
+    /// The objects that are given up.
+    pub objects: BTreeSet<ObjectName>,
+    /// The other logs of these objects: they are packed anew as they are.
+    pub neighbours: Vec<FileEntry>,
+}
+
+impl ErasePlan {
+    /// What has to be done if these logs of a manifest hold it, and these objects in parts that nobody looks for.
+    pub fn of(manifest: &Manifest, logs: Vec<FileEntry>, strays: BTreeSet<ObjectName>) -> Self {
+        let mut objects = strays;
+        objects.extend(logs.iter().flat_map(|file| file.objects.iter().cloned()));
+        let is_neighbour = |file: &&FileEntry| {
+            file.objects.iter().any(|object| objects.contains(object))
+                && !logs.iter().any(|log| log.name == file.name)
+        };
+        let neighbours = manifest.files.iter().filter(is_neighbour).cloned().collect();
+        ErasePlan { logs, objects, neighbours }
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// The objects that are given up, as they are stored.
+    ///
+    /// # Errors
+    ///
+    /// Storage that can't be listed.
+    pub fn stored(&self, storage: &dyn ArchiveStorage) -> Result<Vec<ListedObject>> {
+        let mut stored = storage.stored()?;
+        stored.retain(|object| self.objects.contains(object.name.as_str()));
+        Ok(stored)
+    }
+}
+
+/// The result of an erasure.
+#[derive(Debug, Default)]
+pub struct EraseSummary {
+    /// The logs as they are now.
+    pub logs: Vec<FileEntry>,
+    /// How many others were packed anew.
+    pub repacked: usize,
+    /// The objects that were given up.
+    pub before: Vec<ListedObject>,
+    /// The objects that were stored.
+    pub after: Vec<ListedObject>,
+    /// Logs that can't be restored or rewritten, and why: they stay where they are.
+    pub failed: Vec<(String, Error)>,
+    /// Objects to be given up in which logs still are: of logs that failed, or that another run put there meanwhile.
+    pub still_named: Vec<ObjectName>,
+    /// Leftovers of earlier runs that were deleted, and objects that can't be.
+    pub swept: PruneSummary,
+}
+
+/// Erases. `told` gets each log before it is packed anew.
+///
+/// # Errors
+///
+/// An archive that can't be read or written; [`Error::Changed`] if its logs aren't those of the plan any more.
+pub fn erase(
+    storage: &dyn ArchiveStorage,
+    plan: &ErasePlan,
+    options: &EraseOptions,
+    remains: &mut dyn LogRemains,
+    told: &mut dyn FnMut(&FileEntry),
+) -> Result<EraseSummary> {
+    let EraseOptions { grace, now, .. } = *options;
+    let mut summary = EraseSummary { before: plan.stored(storage)?, ..EraseSummary::default() };
+    let stored: BTreeSet<String> = storage.stored()?.into_iter().map(|object| object.name).collect();
+    let manifest = Manifest::of_archive(storage)?;
+    // Another run may have removed logs, or packed them anew.
+    if plan.logs.iter().chain(&plan.neighbours).any(|planned| !manifest.files.contains(planned)) {
+        return Err(Error::Changed);
+    }
+    let mut ignored = |_: &_| {};
+    let mut creator = Creator::new(storage, options.workers, &mut ignored)?;
+    creator.level(options.level);
+    let packed = manifest.files.iter().try_for_each(|file| {
+        let is_moved = plan.neighbours.iter().any(|log| log.name == file.name);
+        let is_erased = plan.logs.iter().any(|log| log.name == file.name);
+        let mut done = Ok(());
+        if is_moved || is_erased {
+            told(file);
+        }
+        if is_erased {
+            done = put_remains(storage, (&mut creator, file), options, remains)?;
+        } else {
+            remains.pass(file)?;
+        }
+        if is_moved {
+            done = match restored(storage, file, options.workers) {
+                Ok(log) => creator.repack(file, log).map(Ok)?,
+                Err(error) => Err(error),
+            };
+            summary.repacked += usize::from(done.is_ok());
+        }
+        if let Err(error) = done {
+            summary.failed.push((file.name.to_string(), error));
+        }
+        Ok(())
+    });
+    // The logs packed before an error are kept.
+    creator.finish().and(packed)?;
+    let manifest = Manifest::of_archive(storage)?;
+    let named = manifest.named();
+    summary.still_named = plan.objects.intersection(&named).cloned().collect();
+    let is_erased = |file: &&FileEntry| plan.logs.iter().any(|log| log.name == file.name) && file.is_erased();
+    summary.logs = manifest.files.iter().filter(is_erased).cloned().collect();
+    summary.after = storage.stored()?;
+    summary.after.retain(|object| named.contains(object.name.as_str()) && !stored.contains(&object.name));
+    summary.swept = prune(storage, Keep::All, grace, now)?;
+    Ok(summary)
+}
+
+/// Packs what is left of a log. An inner error is that of this log alone.
+fn put_remains(
+    storage: &dyn ArchiveStorage,
+    (creator, file): (&mut Creator<'_>, &FileEntry),
+    options: &EraseOptions,
+    remains: &mut dyn LogRemains,
+) -> Result<Result<()>> {
+    let plain = match plain(storage, file, options.workers) {
+        Ok(plain) => plain,
+        Err(error) => return Ok(Err(error)),
+    };
+    let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
+    let mut out = BufWriter::with_capacity(1 << 18, log);
+    let rows = remains.write(file, plain, &mut out)?;
+    out.flush().map_err(Error::io("write a temporary file"))?;
+    let log = out.into_inner().map_err(|error| Error::io("write a temporary file")(error.into_error()))?;
+    let note = ErasureNote { at: seconds(options.now), table: options.table.clone(), rows };
+    creator.put_erased(file, Arc::new(log), note).map(Ok)
+}
+
+/// A log as it is packed: with the transactions of its payloads in their place, except for payloads that are kept as they are. Its
+/// SHA-256 was compared.
+///
+/// # Errors
+///
+/// As [`restore::whole`].
+pub fn plain(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usize) -> Result<Arc<Scratch>> {
+    restore::plain(storage, file, workers)
+}
+
+/// The SHA-256 of a report, in hexadecimal.
+pub fn digest_of(report: &[u8]) -> String {
+    let mut hasher = Hasher::default();
+    // It takes every byte.
+    let _ = hasher.write_all(report);
+    hasher.finish().0
+}
