@@ -41,7 +41,7 @@ FOLDERS = {
     "flow": "read work events measure passes".split(),
     "payload": "codec transaction rewritten compress expand".split(),
     "query": "sql logs tables scan catalog run export".split(),
-    "row-changes": "table choose record sql pass log cascade images apply script life past fold".split(),
+    "row-changes": "table choose record sql pass log cascade images apply script life past fold erase".split(),
     "relay": "telemetry replicas receive housekeeping serve watch".split(),
     "store": "storage files recovery state open".split(),
 }

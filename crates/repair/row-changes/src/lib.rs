@@ -17,6 +17,7 @@
 //! life     the changes as they are, in their order, for people and programs
 //! past     a table as it was: the live one, with later changes taken back by key
 //! fold     a log with one net change for each row
+//! erase    logs without the values of chosen rows
 //! ```
 //!
 //! Modules only import from modules above them in this list. It opens no files: the caller hands it logs and takes text.
@@ -25,6 +26,7 @@ mod apply;
 mod cascade;
 mod choose;
 mod digest;
+mod erase;
 mod fold;
 mod images;
 mod life;
@@ -44,6 +46,7 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
     WantedKeys,
 };
+pub use erase::{Eraser, ErasureAim, ErasureCounts, MayHold, StatementFinding, StatementFindings};
 pub use fold::{BorderCount, Fold, FoldAim, FoldOptions, FoldSummary, FoldTables, LargestNumber};
 pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
