@@ -6,6 +6,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
+use binlogz_archive::format::ErasureNote;
 use binlogz_archive::part::BlockRun;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
@@ -106,6 +107,13 @@ impl LogPath {
     pub(crate) fn archived_gtids(&self) -> Option<GtidSet> {
         let LogPath::File(path) = self else { return None };
         archived::find(path).ok()??.gtids()
+    }
+
+    /// The runs that erased values of this table from a log in an archive.
+    pub(crate) fn erasures_of(&self, table: &str) -> Vec<ErasureNote> {
+        let LogPath::File(path) = self else { return Vec::new() };
+        let Ok(Some(archived)) = archived::find(path) else { return Vec::new() };
+        archived.erasures().iter().filter(|note| note.table == table).cloned().collect()
     }
 
     /// Bytes to read; `None` where that can't be known before.

@@ -7,6 +7,7 @@ mod codecs;
 #[path = "../common/mod.rs"]
 mod common;
 mod encrypted;
+mod erase;
 mod full_disk;
 mod growing;
 mod input;

@@ -15,7 +15,7 @@ use binlogz_figures::grouped;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 
-use super::{failure, json, open, print, selection_line};
+use super::{erased, failure, json, open, print, selection_line};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, warn};
@@ -102,6 +102,9 @@ impl CheckCommand {
             problems.extend(check::chain(&part.manifest).map_err(failure(&part.place))?);
             if is_text {
                 problems.iter().try_for_each(|problem| print(out, &format!("{}{problem}", part.prefix)))?;
+            }
+            if let Some(note) = erased::note_on(&part.manifest.files) {
+                warn(&format!("{}: {note}", part.place.display()));
             }
             let archive = part.place.display().to_string();
             let logs = part.manifest.files.len();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use binlogz_archive::chosen_tables::TableChoice;
 use binlogz_archive::coverage::{self, Coverage};
-use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::format::{ErasureNote, FileEntry, Manifest};
 use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_binlog::gtid::Gtid;
 use serde::Serialize;
@@ -112,6 +112,8 @@ struct Log<'a> {
     active: bool,
     /// As chmod counts, in octal.
     mode: Option<String>,
+    /// The runs that erased values from it, the oldest first: when (in seconds since 1970), of which table, of how many row changes.
+    erasures: &'a [ErasureNote],
 }
 
 impl<'a> ListJson<'a> {
@@ -143,6 +145,7 @@ impl<'a> Log<'a> {
             payloads_kept: file.payloads_kept,
             active: file.active_size.is_some(),
             mode: file.mode.map(|mode| format!("{mode:04o}")),
+            erasures: &file.erasures,
         }
     }
 }

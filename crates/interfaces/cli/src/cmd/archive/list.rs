@@ -14,7 +14,7 @@ use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
 use super::coverage::{ListedArchive, checks_of, coverage_of};
-use super::{failure, json, prometheus, selection_line, storage_at};
+use super::{erased, failure, json, prometheus, selection_line, storage_at};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::format::WatchedFormat;
@@ -79,9 +79,10 @@ impl List {
             Table(self.table.layout()).write(&[self.shown(logs, LOG_COLUMNS)], out)?;
             writeln!(out)?;
             let selection = manifest.selection.iter().map(selection_line);
-            let lines: Vec<String> = selection.chain(self.lines(&covered, checks)).collect();
+            let mut told: Vec<String> = selection.chain(self.lines(&covered, checks)).collect();
+            told.extend(erased::note_on(&manifest.files));
             let mut lines =
-                lines.iter().map(|line| wrapped(&printable(line), "", "  ", self.table.layout().width));
+                told.iter().map(|line| wrapped(&printable(line), "", "  ", self.table.layout().width));
             lines.try_for_each(|line| writeln!(out, "{line}"))
         })?;
         Ok(Exit::Done)
@@ -189,7 +190,11 @@ pub(in crate::cmd) fn checked_in_words(checks: &LastChecks, shown: fn(u32) -> St
 }
 
 fn row(file: &FileEntry) -> Vec<TableCell> {
-    let mark = if file.active_size.is_some() { " (part)" } else { "" };
+    let mark = match (file.active_size.is_some(), file.is_erased()) {
+        (true, _) => " (part)",
+        (false, true) => " (erased)",
+        (false, false) => "",
+    };
     let (from, to) = file.times.unzip();
     vec![
         format!("{}{mark}", file.name).into(),

@@ -5,6 +5,8 @@ mod check;
 mod copy;
 mod coverage;
 mod create;
+mod erase;
+pub(in crate::cmd) mod erased;
 pub(in crate::cmd) mod json;
 mod list;
 mod manner;
@@ -36,6 +38,7 @@ use change_key::ChangeKey;
 use check::CheckCommand;
 use copy::Copy;
 use create::Create;
+use erase::Erase;
 use list::List;
 use merge::Merge;
 use prune::Prune;
@@ -76,6 +79,7 @@ enum ArchiveAction {
     Prune(Prune),
     Copy(Copy),
     Merge(Merge),
+    Erase(Box<Erase>),
     ChangeKey(ChangeKey),
     Serve(Box<Serve>),
 }
@@ -95,6 +99,7 @@ impl ArchiveCommand {
             ArchiveAction::Prune(prune) => prune.run(),
             ArchiveAction::Copy(copy) => copy.run(),
             ArchiveAction::Merge(merge) => merge.run(),
+            ArchiveAction::Erase(erase) => erase.run(),
             ArchiveAction::ChangeKey(change) => change.run(),
             ArchiveAction::Serve(serve) => serve.run(),
         }

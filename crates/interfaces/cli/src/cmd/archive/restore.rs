@@ -16,7 +16,7 @@ use binlogz_flow::BoundaryMoment;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
-use super::{failure, json, open, print, selection_line};
+use super::{erased, failure, json, open, print, selection_line};
 use crate::Exit;
 use crate::cmd::closed_logs::end_in_words;
 use crate::cmd::workers;
@@ -165,6 +165,9 @@ impl Chosen {
             complain(&format!("{}: {unmet}", self.archive.display()));
             report.unmet = Some(unmet);
             return Ok(Exit::Negative);
+        }
+        if let Some(note) = erased::note_on(files) {
+            warn(&format!("{}: {note}", self.archive.display()));
         }
         let mut is_chosen = selection.is_all();
         for (place, file) in files.iter().enumerate() {

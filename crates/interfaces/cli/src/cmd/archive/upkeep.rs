@@ -26,7 +26,7 @@ pub(super) struct UpkeepArgs {
 }
 
 /// A night's restore ends undisturbed, and tomorrow's run of a daily job deletes what today's took out.
-const GRACE_DEFAULT: &str = "12h";
+pub(super) const GRACE_DEFAULT: &str = "12h";
 
 /// How many objects, and how large they are together.
 pub(super) fn in_words(objects: &[ListedObject], sizes: SizesArg) -> String {

@@ -26,6 +26,7 @@ pub(in crate::cmd) use choose::{LogOffset, table};
 pub(in crate::cmd) use fold::{TRANSACTION_ROWS, what_became};
 pub(in crate::cmd) use heads::{follow_one_another, list};
 pub(in crate::cmd) use inputs::{InputArgs, RecoverLog};
+pub(in crate::cmd) use looked_for::RecoverSearch;
 pub(in crate::cmd) use range_to_recover::RangeToRecover;
 pub(in crate::cmd) use schema::read_schema;
 pub(in crate::cmd) use unlogged::ServerLogging;
@@ -430,4 +431,4 @@ fn failure(log: &dyn Display, error: Error) -> CommandFailure {
 }
 
 /// The offsets of a log where no option says otherwise.
-const WHOLE_LOG: Range = Range { start: 0, stop: u64::MAX };
+pub(in crate::cmd) const WHOLE_LOG: Range = Range { start: 0, stop: u64::MAX };

@@ -1,0 +1,199 @@
+//! `binlogz archive erase`: takes a person's values out of the logs of an archive. Here are its options and its order of work; [`passes`] goes over the
+//! logs, [`report`] says what came of it.
+
+mod passes;
+mod report;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use binlogz_archive::erase::{self, EraseOptions, ErasePlan, EraseSummary};
+use binlogz_archive::format::Manifest;
+use binlogz_archive::storage::ArchiveStorage;
+use binlogz_row_changes::{Condition, ErasureAim, RowSelection};
+use binlogz_schema::SchemaFile;
+use clap::{ArgGroup, Args};
+
+use super::create::LevelArg;
+use super::manner::MannerArgs;
+use super::upkeep::GRACE_DEFAULT;
+use super::{failure, open_in};
+use crate::Exit;
+use crate::cmd::row_changes::{is_schema_server, read_schema, table};
+use crate::cmd::workers;
+use crate::failure::{CommandFailure, Result, complain};
+use crate::format::ReportFormat;
+use crate::memory;
+use crate::progress::WorkProgress;
+use crate::terminal::SizesArg;
+use crate::units;
+use passes::{EraseArchive, ErasePasses, EraseSurvey};
+use report::{EraseReport, LeftUndone};
+
+/// Erase a person's values from the logs of an archive
+///
+/// Rewrites the logs with changes of rows that meet --where: columns become NULL or empty, or the changes go. Without --execute it only says
+/// what would be done. Transactions stay, with their GTIDs; positions after a rewritten one move. Objects that held the values are deleted by a
+/// later run, once the time of --grace is over.
+///
+/// Statements that may hold the values stay and are named, with exit code 1. Rows of other tables, other archives, relays, servers and backups are
+/// not touched.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).multiple(true).args(["rows", "null", "blank"]))]
+pub(super) struct Erase {
+    /// The table
+    #[arg(long, value_name = "DB.TABLE", value_parser = table)]
+    table: (String, String),
+    /// The rows, by an SQL condition on one of their images; name what is the same in all of them, as the key
+    #[arg(long, value_name = "CONDITION")]
+    r#where: String,
+    /// Make these columns NULL, by name or as @3
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    null: Vec<String>,
+    /// Give these columns the empty value of their type: '', 0, 0000-00-00, JSON null, the first member of an ENUM
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    blank: Vec<String>,
+    /// Take the row changes out, whole
+    #[arg(long, conflicts_with_all = ["null", "blank"])]
+    rows: bool,
+    /// Do it, instead of saying what would be done
+    #[arg(long)]
+    execute: bool,
+    /// Take the names of columns and keys, where the logs lack them, from a file of CREATE TABLE statements
+    #[arg(long, value_name = "FILE.sql")]
+    schema: Option<String>,
+    /// Take out, too, all texts of statements that name the table (binlog_rows_query_log_events); every log is read
+    #[arg(long)]
+    texts: bool,
+    /// Output format; json is a line with the report, and one with the SHA-256 of that line
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
+    /// Threads that work at once [default: one for each core]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    jobs: Option<NonZeroUsize>,
+    /// How small, and how fast
+    #[arg(long, value_enum, default_value_t)]
+    level: LevelArg,
+    /// How long objects that no log is in any more stay, for restores that have begun; 0 deletes them at once
+    #[arg(long, value_name = "DURATION", default_value = GRACE_DEFAULT, value_parser = units::duration_or_zero)]
+    grace: Duration,
+    #[command(flatten)]
+    sizes: SizesArg,
+    #[command(flatten)]
+    manner: MannerArgs,
+    /// The archive: its folder, or s3://BUCKET/PREFIX
+    archive: PathBuf,
+}
+
+const EXAMPLES: &str = "Examples:
+  binlogz archive erase /backup/db1 --table shop.customers --where 'id = 42' --null email,phone --blank name
+  binlogz archive erase /backup/db1 --table shop.customers --where 'id = 42' --rows --execute
+
+Exit codes: 0 done, or could be; 1 nothing to erase, or something may be left and is named; 2 trouble.";
+
+impl Erase {
+    pub(super) fn run(self) -> Result<Exit> {
+        memory::keep_small();
+        let condition =
+            Condition::parse(&self.r#where).map_err(|error| CommandFailure::Line(error.to_string()))?;
+        let aim = ErasureAim {
+            table: self.table.clone(),
+            condition: condition.clone(),
+            rows: self.rows,
+            null: self.null.clone(),
+            blank: self.blank.clone(),
+            texts: self.texts,
+        };
+        let selection = RowSelection {
+            tables: vec![self.table.clone()],
+            condition: Some(condition),
+            ..RowSelection::default()
+        };
+        let schema = self.schema()?;
+        let (storage, manifest) = open_in(&self.archive, &self.manner.manner())?;
+        let archive = EraseArchive { place: &self.archive, storage: &*storage, manifest: &manifest };
+        let passes = ErasePasses::new(archive, &aim, (&selection, schema.as_ref()), workers(self.jobs));
+        let survey = passes.survey(self.texts)?;
+        let EraseSurvey { held, strays, .. } = &survey;
+        let plan =
+            ErasePlan::of(&manifest, held.iter().map(|(file, _)| file.clone()).collect(), strays.clone());
+        let left = LeftUndone::of(&survey, schema.as_ref(), &self.table);
+        let before = plan.stored(&*storage).map_err(failure(&self.archive))?;
+        let mut report = EraseReport::new(&self.archive, &aim, &survey, (&plan, &before));
+        let mut exit = left.say(&self.archive);
+        let now = SystemTime::now();
+        if self.execute && !plan.is_empty() {
+            let summary = self.execute(&*storage, &plan, &passes, now)?;
+            exit = exit.max(self.say_trouble(&summary));
+            let manifest = Manifest::read(&*storage).map_err(failure(&self.archive))?.unwrap_or_default();
+            report.executed(&summary, &manifest, now, self.grace);
+        }
+        report.left(&left);
+        report.print(self.format, self.sizes)?;
+        Ok(if plan.is_empty() { exit.max(Exit::Negative) } else { exit })
+    }
+
+    fn schema(&self) -> Result<Option<SchemaFile>> {
+        match &self.schema {
+            None => Ok(None),
+            Some(place) if is_schema_server(place) => Err(CommandFailure::Line(format!(
+                "--schema is {place}, expected a file of CREATE TABLE statements"
+            ))),
+            Some(place) => {
+                let no_server = || Err(CommandFailure::Line("--schema needs a file".to_owned()));
+                read_schema(place, &no_server).map(Some)
+            }
+        }
+    }
+
+    fn execute(
+        &self,
+        storage: &dyn ArchiveStorage,
+        plan: &ErasePlan,
+        passes: &ErasePasses<'_>,
+        now: SystemTime,
+    ) -> Result<EraseSummary> {
+        let options = EraseOptions {
+            table: format!("{}.{}", self.table.0, self.table.1),
+            level: self.level.into(),
+            workers: workers(self.jobs),
+            grace: self.grace,
+            now,
+        };
+        let logs = plan.logs.len() + plan.neighbours.len();
+        let progress = WorkProgress::counting("erase", "logs", logs as u64);
+        let mut count = 0;
+        let mut remains = passes.remains()?;
+        let erased = erase::erase(storage, plan, &options, &mut remains, &mut |_| {
+            progress.at(count);
+            count += 1;
+        });
+        drop(progress);
+        match remains.failed.take() {
+            Some(failure) => Err(failure),
+            None => erased.map_err(failure(&self.archive)),
+        }
+    }
+
+    /// Says what went wrong while it was done.
+    fn say_trouble(&self, summary: &EraseSummary) -> Exit {
+        for (log, error) in &summary.failed {
+            complain(&format!("{log}: {error}"));
+        }
+        for object in &summary.still_named {
+            complain(&format!(
+                "{}: {object} still holds logs, and may hold the values: run erase again",
+                self.archive.display()
+            ));
+        }
+        super::upkeep::say_undeleted(&self.archive, &summary.swept.undeleted);
+        match summary.failed.is_empty()
+            && summary.still_named.is_empty()
+            && summary.swept.undeleted.is_empty()
+        {
+            true => Exit::Done,
+            false => Exit::Trouble,
+        }
+    }
+}
