@@ -46,7 +46,7 @@ pub struct FileEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_size: Option<u64>,
     /// The runs that erased values from it, the oldest first: it isn't byte for byte the server's log any more. Since
-    /// version 13.
+    /// version 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erasures: Vec<ErasureNote>,
 }

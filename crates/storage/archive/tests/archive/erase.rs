@@ -192,7 +192,7 @@ fn what_was_erased_comes_back_neither_by_create_nor_by_copy_nor_by_merge() {
     assert_eq!(done.logs[0].erasures[0].rows, 1);
     // Earlier programs would lose the note.
     let text = String::from_utf8(folder.manifest().unwrap().unwrap().to_vec()).unwrap();
-    assert!(text.contains("\"version\": 13"), "{text}");
+    assert!(text.contains("\"version\": 16"), "{text}");
     // The log as it was is known.
     create(&folder, &NAMES).unwrap();
     assert!(is_readable(&folder));
