@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
@@ -245,6 +245,11 @@ fn files_among_which_one_without_gtids_is_missing_are_refused() -> Result<()> {
     server.sql("UPDATE d.t SET v = 6 WHERE id = 3")?;
     set_gtid_modes(&server, &["OFF_PERMISSIVE", "ON_PERMISSIVE", "ON"])?;
     server.sql("UPDATE d.t SET v = 7 WHERE id = 3")?;
+    set_gtid_modes(&server, &["ON_PERMISSIVE", "OFF_PERMISSIVE"])?;
+    server.sql("UPDATE d.t SET v = 8 WHERE id = 1")?;
+    let without_gtids = server.flush_binary_logs()?;
+    set_gtid_modes(&server, &["ON_PERMISSIVE", "ON"])?;
+    server.sql("UPDATE d.t SET v = 9 WHERE id = 3")?;
     let logs = closed_logs(&server)?;
     let folder = Folder::new();
     let ran = |moment: &str, logs: &[&PathBuf]| {
@@ -259,17 +264,22 @@ fn files_among_which_one_without_gtids_is_missing_are_refused() -> Result<()> {
         assert_eq!(told.text().lines().collect::<Vec<_>>(), rows, "{}", told.stderr);
     }
     // A later log has an earlier time: its begin is told by the end of the one before it.
-    let rows =
-        folder.run(["rows", "d.t"].map(Path::new).iter().copied().chain(all.iter().map(|log| log.as_path())));
-    assert_eq!(rows.code, Some(0), "{}", rows.stderr);
+    let paths: Vec<&str> = all.iter().map(|log| log.to_str().unwrap()).collect();
+    folder.run(["archive", "create", "--to", "arc"].iter().chain(&paths)).is_done();
+    for logs in [&paths[..], &["arc"]] {
+        let rows = folder.run(["rows", "d.t"].iter().chain(logs));
+        assert_eq!(rows.code, Some(0), "{}", rows.stderr);
+    }
     let without_first = ran(&early, &all[1..]);
     assert_eq!((without_first.code, &*without_first.stdout), (Some(1), &b""[..]), "{}", without_first.stderr);
     assert!(without_first.stderr.contains("may be in an earlier log"), "{}", without_first.stderr);
-    let mut gap = all;
-    gap.remove(2);
-    let gap = ran(&late, &gap);
-    assert_eq!((gap.code, &*gap.stdout), (Some(2), &b""[..]), "{}", gap.stderr);
-    assert!(gap.stderr.contains(": after that came "), "{}", gap.stderr);
+    // The first one has none before it either, the second one is between logs with GTIDs.
+    for missing in [&logs[2], &without_gtids] {
+        let gap = ran(&late, &all.iter().copied().filter(|log| *log != missing).collect::<Vec<_>>());
+        assert_eq!((gap.code, &*gap.stdout), (Some(2), &b""[..]), "{}", gap.stderr);
+        let line = format!(": after that came {}\n", missing.file_name().unwrap().display());
+        assert!(gap.stderr.ends_with(&line), "{line}: {}", gap.stderr);
+    }
     Ok(())
 }
 

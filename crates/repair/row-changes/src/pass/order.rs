@@ -1,6 +1,6 @@
 //! Checks that logs follow each other. A log begins with the GTIDs of all transactions before it. They must be the GTIDs
-//! that the log before it began with, together with those that it holds. Besides, a log ends with the name of the next one: transactions
-//! without GTIDs leave no gap in a set.
+//! that the log before it began with, together with those that it holds. Besides, a log ends with the name of the next one, or, where its server
+//! was stopped, has the number before it: transactions without GTIDs leave no gap in a set.
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 
@@ -8,9 +8,18 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Break {
     /// The transactions that are missing between them; empty: the second can't come after the first at all.
-    pub(crate) missing: GtidSet,
+    missing: GtidSet,
+    /// Whether only names tell it: transactions with GTIDs are not missing.
+    is_by_name: bool,
     /// Which logs, and why.
     pub(crate) line: String,
+}
+
+impl Break {
+    /// Whether none of these transactions is missing between the logs.
+    pub(crate) fn lacks_none_of(&self, gtids: &GtidSet) -> bool {
+        self.is_by_name || !self.missing.is_empty() && gtids.is_disjoint(&self.missing)
+    }
 }
 
 /// A log as it describes itself.
@@ -60,6 +69,7 @@ impl LogOrder {
         let (name, last) = (&log.name, &before.name);
         let mut missing = gtids.clone();
         missing.subtract(&before.begun);
+        let mut is_by_name = false;
         let line = if !before.ended.is_subset(gtids) {
             missing = GtidSet::new();
             let mut lost = before.ended;
@@ -74,12 +84,15 @@ impl LogOrder {
                 "{name} doesn't follow {last}: the logs lack {}, which came between them",
                 missing.brief()
             )
-        } else if let Some(next) = before.next_name.filter(|next| differ(next, name)) {
+        } else if let Some(next) =
+            before.next_name.or_else(|| name_after(last)).filter(|next| differ(next, name))
+        {
+            is_by_name = true;
             format!("{name} doesn't follow {last}: after that came {next}")
         } else {
             return None;
         };
-        Some(Break { missing, line })
+        Some(Break { missing, is_by_name, line })
     }
 
     /// A transaction begins.
@@ -106,15 +119,23 @@ impl LogOrder {
     }
 }
 
+/// The base name and the number of a log.
+fn numbered(name: &str) -> Option<(&str, u64)> {
+    let (base, number) = name.rsplit_once('.')?;
+    Some((base, number.parse().ok()?))
+}
+
+/// The name of the log after one with this name.
+fn name_after(name: &str) -> Option<String> {
+    let (base, number) = numbered(name)?;
+    Some(format!("{base}.{:06}", number.checked_add(1)?))
+}
+
 /// Whether two names are of different logs of one server. A log that was renamed may be any.
 fn differ(one: &str, other: &str) -> bool {
-    let number = |name: &str| {
-        let (base, number) = name.rsplit_once('.')?;
-        Some((base.to_owned(), number.parse::<u64>().ok()?))
-    };
-    match (number(one), number(other)) {
+    match (numbered(one), numbered(other)) {
         (Some((base, one)), Some((other_base, other))) => base == other_base && one != other,
-        _ => false,
+        (None, _) | (_, None) => false,
     }
 }
 
@@ -147,9 +168,24 @@ mod tests {
                     }
                 }
             }
-            order.rotate(b"log.000002");
+            // A server that is stopped names none.
+            if name != "stopped.000001" {
+                order.rotate(b"log.000002");
+            }
         }
         said
+    }
+
+    #[test]
+    fn a_log_whose_server_was_stopped_is_followed_by_its_number() {
+        let stopped = ("stopped.000001", "", "", "");
+        assert_eq!(said([stopped, ("stopped.000002", "", "", "")]), None);
+        assert_eq!(said([stopped, ("renamed", "", "", "")]), None);
+        let skipped = said([stopped, ("stopped.000003", "", "", "")]).unwrap();
+        assert_eq!(
+            skipped.line,
+            "stopped.000003 doesn't follow stopped.000001: after that came stopped.000002"
+        );
     }
 
     #[test]
@@ -189,6 +225,6 @@ mod tests {
         assert_eq!(skipped.line, "log.000003 doesn't follow log.000001: after that came log.000002");
         // One in between may have had none either, while the others have them.
         let between = said([("log.000001", "1-4", "5-9", ""), ("log.000003", "1-9", "10", "")]).unwrap();
-        assert_eq!(between.line, skipped.line);
+        assert_eq!((between.line, between.is_by_name), (skipped.line, true));
     }
 }

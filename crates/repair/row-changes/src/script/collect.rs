@@ -444,8 +444,7 @@ impl ChoiceListener for ScriptCollector<'_> {
 
     /// A missing transaction may have changed the same rows, unless it is known that none of it was chosen.
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
-        let is_irrelevant = !logs.missing.is_empty()
-            && self.selection.gtids.as_ref().is_some_and(|chosen| chosen.is_disjoint(&logs.missing));
+        let is_irrelevant = self.selection.gtids.as_ref().is_some_and(|chosen| logs.lacks_none_of(chosen));
         self.has_gaps = true;
         if let Some(images) = &mut self.images {
             images.lose(None, &logs.line);
