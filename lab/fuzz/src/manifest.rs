@@ -88,6 +88,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         times: Some((1, 2)),
         mode: None,
         active_size: None,
+        erasures: Vec::new(),
     };
     let seed = |count: usize| {
         let memory = Memory::default();

@@ -10,7 +10,7 @@ use crate::help_blocks::{SHARED_PAGE, help, listed, shared_options, written_anew
 const MARK: &str = "<!-- binlogz-bench help ";
 const PAGES: [&str; 2] = ["docs/reference/bench.md", "docs/reference/demo.md"];
 /// The presets have the options of the first one.
-const DOCUMENTED: [&str; 5] = ["bench", "bench space", "bench commit", "bench compare", "demo"];
+const DOCUMENTED: [&str; 3] = ["bench", "bench space", "demo"];
 
 /// Lines of a summary: one screen.
 const SUMMARY_LINES_MAX: usize = 50;

@@ -53,9 +53,9 @@ fn every_shape_comes_back_at_every_level() -> binlogz_testkit::Result<()> {
         {
             assert!(default < fast / 10 * 9, "{binlog:?}: {fast}, {default}");
         }
-        // Positions as steps: as texts they take 100 bytes a report, at level max.
+        // Positions as steps: 0.17 of the log. As texts they took 0.21 of a larger one, of which steps take 0.13.
         if binlog.shape == WorkloadShape::Tracks {
-            assert!(default < binlog.bytes / 100 * 15, "{binlog:?}: {default}");
+            assert!(default < binlog.bytes / 100 * 19, "{binlog:?}: {default}");
         }
     }
     Ok(())
