@@ -113,6 +113,7 @@ const RUNS: [&str; 34] = [
     "rows mix.strings --where \"@1>0\" binlog.000006",
     "archive copy kept copied",
     "archive create --to copied binlog.000006",
+    "archive erase --table mix.strings --where \"@1>0\" --rows copied",
     "archive merge --grace 0 copied",
     "archive merge --dry-run copied",
     "archive prune --keep 1d --dry-run copied",

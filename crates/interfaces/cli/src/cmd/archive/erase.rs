@@ -40,7 +40,8 @@ use report::{EraseReport, LeftUndone};
 /// Statements that may hold the values stay and are named, with exit code 1. Rows of other tables, other archives, relays, servers and backups are
 /// not touched.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, group = ArgGroup::new("how").required(true).multiple(true).args(["rows", "null", "blank"]))]
+#[command(after_help = EXAMPLES, override_usage = "binlogz archive erase [OPTIONS] --table <DB.TABLE> --where <CONDITION>
+           <--rows|--null <COLUMN,…>|--blank <COLUMN,…>> <ARCHIVE>", group = ArgGroup::new("how").required(true).multiple(true).args(["rows", "null", "blank"]))]
 pub(super) struct Erase {
     /// The table
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]
