@@ -315,7 +315,7 @@ impl LogSurvey {
     /// The open transaction is whole.
     fn end(&mut self) {
         let Some(open) = self.open.take() else { return };
-        self.gtids.add(open.gtid.clone());
+        self.gtids.add(open.gtid);
         if !open.is_wanted {
             return;
         }

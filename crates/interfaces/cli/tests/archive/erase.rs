@@ -143,8 +143,8 @@ impl HasWorked for Ran {
 /// How often values of the person are in some bytes.
 fn planted_in(bytes: &[u8]) -> usize {
     let count =
-        |planted: &&str| bytes.windows(planted.len()).filter(|window| *window == planted.as_bytes()).count();
-    PLANTED.iter().map(|planted| count(&planted)).sum()
+        |planted: &str| bytes.windows(planted.len()).filter(|window| *window == planted.as_bytes()).count();
+    PLANTED.iter().map(|planted| count(planted)).sum()
 }
 
 /// The events of a log without payloads: type, size, bytes without position and checksum.

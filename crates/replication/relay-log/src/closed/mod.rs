@@ -57,7 +57,7 @@ pub struct ClosedLog {
 }
 
 enum Bytes {
-    Archived(FileEntry),
+    Archived(Box<FileEntry>),
     File(PathBuf, Box<LogFacts>),
 }
 
@@ -84,7 +84,9 @@ impl ClosedLogs {
             return Err(Error::Archive(shown, ArchiveError::Selection { selection }));
         }
         let files = manifest.files.into_iter().map(|file| (file.name.to_string(), file)).collect();
-        ClosedLogs::of(shown, Origin::Archive(storage), files, |file| Ok((file.size, Bytes::Archived(file))))
+        ClosedLogs::of(shown, Origin::Archive(storage), files, |file| {
+            Ok((file.size, Bytes::Archived(Box::new(file))))
+        })
     }
 
     /// Files, in any order; encrypted ones with a key of the keyring.
@@ -128,7 +130,7 @@ impl ClosedLogs {
             if let Some(number) = names.number(&file.name) {
                 let name = file.name.to_string();
                 let size = file.size;
-                logs.insert(number, ClosedLog { name, size, bytes: Bytes::Archived(file) });
+                logs.insert(number, ClosedLog { name, size, bytes: Bytes::Archived(Box::new(file)) });
             }
         }
         Ok(ClosedLogs {

@@ -80,9 +80,12 @@ impl XaFrame {
     }
 }
 
+/// Events, and where in the log they begin.
+pub(super) type PlacedEvents = (u64, Vec<u8>);
+
 impl EmptyXa {
     /// What takes the places of its first and last events, and where; `None`: there is no room.
-    pub(super) fn emptied(&self, checksum: ChecksumAlgorithm) -> Result<Option<[(u64, Vec<u8>); 2]>> {
+    pub(super) fn emptied(&self, checksum: ChecksumAlgorithm) -> Result<Option<[PlacedEvents; 2]>> {
         let begin = match &self.begin {
             XaBeginning::Statement(at, header) => filler::begin(header, checksum).map(|events| (*at, events)),
             XaBeginning::Gtid(at, event) => Some((*at, beginning_gtid(event, checksum)?)),

@@ -222,7 +222,7 @@ impl EraseReport {
         line.push('\n');
         let sha256 = digest_of(line.as_bytes());
         let mut out = io::stdout().lock();
-        write!(out, "{line}{{\"sha256\":\"{sha256}\"}}\n")
+        writeln!(out, "{line}{{\"sha256\":\"{sha256}\"}}")
             .map_err(|error| CommandFailure::writing(&"standard output", &error))
     }
 
