@@ -102,7 +102,7 @@ struct LogSurvey {
     not_whole: u64,
 }
 
-/// What logs have of transactions that are not in `start_after`, and in `until` if that is given.
+/// The transactions of logs that are not in `start_after`, and in `until` if that is given.
 #[pyfunction]
 #[pyo3(signature = (paths, start_after, until=None))]
 pub(crate) fn survey(

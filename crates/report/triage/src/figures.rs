@@ -131,7 +131,7 @@ pub(crate) struct TriageFigures {
     changes: WindowChanges,
     loops: SessionLoops,
     pub(crate) sought: PassingSearch,
-    /// What goes with deleted rows and is in no log.
+    /// Rows that foreign keys take along with deleted ones, below the log.
     cascades: Arc<CascadeEstimates>,
     /// Which of the logs they are in.
     pub(crate) log: usize,

@@ -1,8 +1,9 @@
-//! What values of a column are, whatever their width: the table for all who need no more of a [`ColumnKind`] than that.
+//! The class of a column: whether its values are integers, texts, times and so on, whatever their width. Code that needs no more of a
+//! [`ColumnKind`] asks this table.
 
 use super::kind::ColumnKind;
 
-/// What values of a column are.
+/// The class of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ColumnClass {
     /// TINYINT to BIGINT.
@@ -38,7 +39,7 @@ pub enum ColumnClass {
 }
 
 impl ColumnKind {
-    /// What values of the column are.
+    /// The class of the column's values.
     #[inline]
     pub fn class(self) -> ColumnClass {
         use ColumnClass as Class;

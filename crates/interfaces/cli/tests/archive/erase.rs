@@ -26,7 +26,7 @@ const TABLES: &str = "CREATE DATABASE shop; USE shop;
     CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(40) NOT NULL, email VARCHAR(60), note TEXT, doc JSON, born DATE NOT NULL,
         balance DECIMAL(9,2) NOT NULL, seen DATETIME(3) NOT NULL, size ENUM('s','m') NOT NULL);
     CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, customer INT, text VARCHAR(100));";
-/// The same without quotes: no definition may hold a value.
+/// The part of these statements with texts in quotes: without it no definition may hold a value.
 const SIZE_COLUMN: &str = ", size ENUM('s','m') NOT NULL";
 
 /// The changes of the log of this number.
@@ -391,7 +391,7 @@ fn a_part_of_a_log_in_use_stays_and_is_named() -> Result<()> {
     Ok(())
 }
 
-/// What can't be done is refused before anything is.
+/// Requests that can't be carried out are refused before anything changes.
 #[test]
 fn columns_that_cannot_lose_their_values_are_refused() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

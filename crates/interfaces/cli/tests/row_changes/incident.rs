@@ -127,7 +127,7 @@ fn lists_all(server: &MysqlSandbox, logs_cascades: bool) -> Result<()> {
     let mistakes = ward.mistakes()?;
     let place = place_of(server);
     let from_server = ward.run(&["incident", "--server", &place]);
-    // What keys took along when they were changed is in no log of 8.0, and can't be counted without their values.
+    // Rows that follow a changed key are in no log of 8.0, and can't be counted without the values of the key.
     let told = without(&mistakes, "UPDATE clinic.wards", !logs_cascades);
     are_listed(&from_server, &told);
     assert_eq!(from_server.text().contains("by foreign key"), logs_cascades, "{}", from_server.text());

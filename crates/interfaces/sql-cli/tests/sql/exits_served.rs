@@ -232,7 +232,7 @@ fn a_base_is_for_accounts_without_a_policy() {
     assert_eq!(ran.failure(), "--base: its rows are for accounts without a policy, expected one of them");
 }
 
-/// What can't be masked for certain is missing from all answers, so it has to be asked for; and a name with a typing error hides nothing.
+/// Changes that can't be masked for certain are missing from all answers, so serving without them has to be asked for. A mistyped name in a policy is refused.
 #[test]
 fn a_policy_that_does_not_fit_serves_nothing() -> Result<()> {
     let server = require_tool!(Tool::Mysql).sandbox().start()?;

@@ -22,7 +22,7 @@ fn typed(state: &Path, options: &[&str], steps: &Value) -> Option<String> {
     typed_over(state, &with_schema, steps, &SHAPES.plain)
 }
 
-/// The same over these logs.
+/// A prompt over these logs.
 #[track_caller]
 fn typed_over(state: &Path, options: &[&str], steps: &Value, logs: &[PathBuf]) -> Option<String> {
     if !Command::new("python3").arg("--version").output().is_ok_and(|output| output.status.success()) {
