@@ -15,8 +15,8 @@ from pyiceberg.exceptions import CommitFailedException
 
 import binlogz
 from binlogz import _native
-from binlogz.iceberg import LakeWarning, append
-from binlogz.iceberg.files import Commit
+from binlogz.iceberg import LakeWarning, append, compact, current
+from binlogz.iceberg.files import Commit, FileJoins, by_partition
 from binlogz.iceberg.names import given
 from binlogz.iceberg.statements import Statement, emptied, is_harmless
 
@@ -269,6 +269,136 @@ class Lake(unittest.TestCase):
         self.append()
         self.check_changes("twice", "t", "twice", "t_changes")
         ask("DROP DATABASE twice")
+
+    def few_rows(self, name, runs):
+        """A table with a key and one without, of which each run leaves a file."""
+        # Runs would join the files of current rows themselves.
+        small, current._SMALL_BYTES = current._SMALL_BYTES, 0
+        self.addCleanup(setattr, current, "_SMALL_BYTES", small)
+        ask(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, v VARCHAR(9))", f"CREATE TABLE {name}.n (a INT)")
+        for run in range(runs, 0, -1):
+            ask(f"INSERT INTO {name}.t VALUES ({run}, 'a'), ({run + 20}, NULL)", f"UPDATE {name}.t SET v = 'b' WHERE id = {run}", f"INSERT INTO {name}.n VALUES (1), (1)")
+            self.append()
+
+    def check_compacted(self, name, is_one_each=True):
+        for table, kind in (("t", "t_changes"), ("n", "n_changes")):
+            self.check_changes(name, table, name, kind)
+        self.check_current(name, "t", name, "t")
+        transactions = self.rows("binlogz", "transactions")
+        self.assertEqual(len(set(transactions["gtid"].to_pylist())), transactions.num_rows)
+        if is_one_each:
+            for identifier in ((name, "t_changes"), (name, "n_changes"), (name, "t"), ("binlogz", "transactions")):
+                files = [len(files) for files in by_partition(self.load().load_table(identifier))]
+                self.assertEqual(set(files), {1}, identifier)
+
+    def test_small_files_are_joined_and_runs_go_on(self):
+        self.few_rows("pack", 3)
+        gtids = self.catalog.load_table(("pack", "t")).properties["binlogz.gtids"]
+        self.assertEqual(compact(self.catalog, target_bytes=1), {})
+        self.assertEqual(set(compact(self.catalog, tables=["pack.n"])), {"pack.n_changes"})
+        joined = compact(self.catalog)
+        self.assertEqual(set(joined), {"binlogz.transactions", "pack.t", "pack.t_changes"})
+        self.assertEqual(joined["pack.t"], (3, 1))
+        self.check_compacted("pack")
+        self.assertEqual(self.rows("pack", "t")["id"].to_pylist(), [1, 2, 3, 21, 22, 23])
+        places = self.rows("pack", "t_changes").select(["log", "position", "offset"]).to_pylist()
+        self.assertEqual(places, sorted(places, key=lambda row: (row["log"], row["position"], row["offset"])))
+        table = self.catalog.load_table(("pack", "t"))
+        self.assertEqual(table.current_snapshot().summary.operation.value, "replace")
+        self.assertEqual(table.properties["binlogz.gtids"], gtids)
+        self.assertEqual(table.current_snapshot().summary["binlogz.gtids"], gtids)
+        self.assertEqual(compact(self.catalog), {})
+        ask("ALTER TABLE pack.t ADD COLUMN w INT", "UPDATE pack.t SET w = id", "INSERT INTO pack.n VALUES (2)")
+        self.assertEqual(self.append().rows, {"pack.n_changes": 1, "pack.t_changes": 6})
+        # Files of an older schema are joined with those of a newer one.
+        self.assertEqual(set(compact(self.catalog)), {"binlogz.transactions", "pack.n_changes", "pack.t_changes"})
+        self.check_compacted("pack")
+        with self.assertRaisesRegex(ValueError, "pack.x: no run has appended to it, expected one of pack.n, pack.t"):
+            compact(self.catalog, tables=["pack.x"])
+        with self.assertRaisesRegex(ValueError, "other_binlogz.transactions isn't in the catalog"):
+            compact(self.catalog, prefix="other_")
+        ask("DROP DATABASE pack")
+
+    def test_a_compaction_that_ends_anywhere_leaves_each_row_once(self):
+        self.few_rows("broken", 2)
+        commit = FileJoins._try
+        for number, is_after in ((1, False), (2, True)):
+            left = [number]
+
+            def end(joins):
+                left[0] -= 1
+                if left[0] == 0 and not is_after:
+                    os._exit(9)
+                commit(joins)
+                if left[0] == 0:
+                    os._exit(9)
+
+            self.assertEqual(self.in_child(compact, FileJoins, "_try", end), 9)
+            ask(f"INSERT INTO broken.t VALUES ({40 + number}, 'c')", "INSERT INTO broken.n VALUES (3)")
+            self.append()
+        self.check_compacted("broken", is_one_each=False)
+        compact(self.catalog)
+        self.check_compacted("broken")
+        ask("DROP DATABASE broken")
+
+    def in_child(self, call, owner, name, replacement):
+        """Calls with a catalog, and something replaced, in another process."""
+        sys.stdout.flush()
+        child = os.fork()
+        if child:
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        setattr(owner, name, replacement)
+        try:
+            call(self.load())
+        finally:
+            os._exit(1)
+
+    def meanwhile(self, owner, name, before):
+        """Has something done once, before a commit of each table."""
+        commit, met = getattr(owner, name), set()
+
+        def commit_late(one):
+            table = one._table.name() if owner is FileJoins else one._transaction._table.name()
+            if table not in met:
+                met.add(table)
+                setattr(owner, name, commit)
+                before()
+                setattr(owner, name, commit_late)
+            commit(one)
+
+        setattr(owner, name, commit_late)
+        self.addCleanup(setattr, owner, name, commit)
+        return met
+
+    def test_a_compaction_commits_beside_runs(self):
+        self.few_rows("beside", 2)
+        number = [50]
+
+        def run():
+            number[0] += 1
+            ask(f"INSERT INTO beside.t VALUES ({number[0]}, 'd')", f"UPDATE beside.t SET v = '{number[0]}' WHERE id = 2", "INSERT INTO beside.n VALUES (4)")
+            append(logs()[self.first :], self.load())
+
+        met = self.meanwhile(FileJoins, "_try", run)
+        joined = compact(self.catalog)
+        self.assertEqual(met, {("beside", "n_changes"), ("beside", "t_changes"), ("beside", "t"), ("binlogz", "transactions")})
+        # The run replaced a file of current rows, so that those are left as they are.
+        self.assertEqual(set(joined), {"binlogz.transactions", "beside.n_changes", "beside.t_changes"})
+        self.check_compacted("beside", is_one_each=False)
+        files = {path.name for path in pathlib.Path(self.folder, "beside", "t").glob("data/**/*.parquet")}
+        snapshots = self.load().load_table(("beside", "t")).inspect.all_data_files()["file_path"].to_pylist()
+        self.assertEqual(files, {path.rpartition("/")[2] for path in snapshots}, "files without a snapshot")
+        ask("DROP DATABASE beside")
+
+    def test_a_run_commits_beside_compactions(self):
+        self.few_rows("meets", 2)
+        ask("UPDATE meets.t SET v = 'f'", "INSERT INTO meets.n VALUES (5)")
+        met = self.meanwhile(Commit, "finish", lambda: compact(self.load()))
+        self.assertEqual(self.append().rows, {"meets.n_changes": 1, "meets.t_changes": 4})
+        self.assertEqual(len(met), 4)
+        compact(self.catalog)
+        self.check_compacted("meets")
+        ask("DROP DATABASE meets")
 
     def test_a_transaction_is_taken_once_its_end_is_there(self):
         ask("CREATE DATABASE half", "CREATE TABLE half.t (id INT PRIMARY KEY, v TEXT)", "INSERT INTO half.t VALUES (1, 'a')")

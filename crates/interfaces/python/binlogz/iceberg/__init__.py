@@ -5,6 +5,7 @@
 
     catalog = load_catalog("lake", type="sql", uri="sqlite:////lake/catalog.db", warehouse="file:///lake")
     append("/backup/archive", catalog)      # again: appends what is new
+    compact(catalog)                        # joins the small files of many runs
 
 Each table gets a change log, `shop.orders_changes`, and one with a key its rows as the last changes left them, `shop.orders`. The
 transactions are in `binlogz.transactions`. See docs/reference/python-spark.md.
@@ -17,11 +18,13 @@ transactions are in `binlogz.transactions`. See docs/reference/python-spark.md.
     rows        rows of a table as its Iceberg schema has them
     changes     the change log of a table
     current     the rows of a table after its last changes
+    compact     small data files are joined
     files       data files and commits: all that isn't pyiceberg's public interface
 """
 
 from __future__ import annotations
 
 from .append import Appended, LakeWarning, append
+from .compact import compact
 
-__all__ = ["Appended", "LakeWarning", "append"]
+__all__ = ["Appended", "LakeWarning", "append", "compact"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Collection, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import pyarrow
@@ -23,7 +24,7 @@ from pyiceberg.table import Table
 from .. import _native, _paths
 from . import changes, current
 from .columns import Columns, Definition, evolve, is_same
-from .files import covered
+from .files import appended, covered
 from .ledger import Ledger, check_order
 from .rows import Source
 from .statements import Statement, emptied, is_harmless, named, rolls_back
@@ -279,7 +280,7 @@ class _Run:
             keys = self._append_current(plan)
             if keys is not None:
                 done.keys[plan.shown] = keys
-        done.transactions = self._ledger.finish(self._covered, self._source.transactions(self._ledger.covered))
+        done.transactions = self._ledger.finish(self._covered, self._source)
         done.run = self._number
         done.notes += self._notes
 
@@ -293,6 +294,9 @@ class _Run:
         if table is None:
             schema = changes.schema_of(plan.columns)
             table = self._ledger.make(plan.identifier, "changes", plan.name, schema, changes.by_day(schema))
+        return appended(table, partial(self._try_changes, plan, table))
+
+    def _try_changes(self, plan: _Plan, table: Table) -> Optional[int]:
         evolve(table, plan.columns, changes.IMAGES)
         has = self._left(table)
         if has is None:
@@ -307,6 +311,9 @@ class _Run:
         if table is None:
             schema = current.schema_of(plan.columns, plan.key)
             table = self._ledger.make(plan.identifier, "current", plan.name, schema, None)
+        return appended(table, partial(self._try_current, plan, table))
+
+    def _try_current(self, plan: _Plan, table: Table) -> Optional[int]:
         evolve(table, plan.columns, ())
         has = self._left(table)
         if has is None:

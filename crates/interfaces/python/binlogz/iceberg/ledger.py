@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import Dict, Iterable, List, Optional, Sequence, Tuple
+from functools import partial
+from typing import Dict, List, Optional, Sequence, Tuple
 
-import pyarrow
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.partitioning import PartitionSpec
@@ -18,9 +18,9 @@ from pyiceberg.types import ListType, NestedField, StringType
 from .. import _native
 from .changes import by_day
 from .columns import of_spark
-from .files import LINEAGE, RUN, Commit, covered, properties_of
+from .files import LINEAGE, RUN, Commit, appended, covered, properties_of
 from .names import TableNames
-from .rows import TRANSACTION_COLUMNS, shaped
+from .rows import TRANSACTION_COLUMNS, Source, shaped
 
 #: The ledger's namespace, after the prefix, and its name.
 _NAMESPACE, _NAME = "binlogz", "transactions"
@@ -38,10 +38,10 @@ class Ledger:
 
     def __init__(self, catalog: Catalog, prefix: str, choice: Dict[str, object]) -> None:
         self._catalog, self._prefix, self._choice = catalog, prefix, choice
-        self._identifier = (prefix + _NAMESPACE, _NAME)
+        self.identifier = (prefix + _NAMESPACE, _NAME)
         self._table: Optional[Table] = None
         try:
-            self._table = catalog.load_table(self._identifier)
+            self._table = catalog.load_table(self.identifier)
         except NoSuchTableError:
             pass
         kept: Optional[Dict[str, Dict[str, object]]] = None
@@ -54,12 +54,12 @@ class Ledger:
         if self._table is not None:
             told = self._table.properties
             if LINEAGE not in told:
-                raise ValueError(f"{'.'.join(self._identifier)} is in the catalog and no table of binlogz, expected another prefix")
+                raise ValueError(f"{'.'.join(self.identifier)} is in the catalog and no table of binlogz, expected another prefix")
             self._check_choice(json.loads(told[_CHOICE]))
             kept = json.loads(told[_NAMES])
             self.covered, self.before = covered(self._table), told[_BEFORE]
             self.run = int(told.get(RUN, "0"))
-        self.names = TableNames(prefix, self._identifier[0], kept)
+        self.names = TableNames(prefix, self.identifier[0], kept)
 
     def _check_choice(self, there: Dict[str, object]) -> None:
         for option, chosen in self._choice.items():
@@ -80,24 +80,31 @@ class Ledger:
         schema = _schema()
         own = {_BEFORE: before, _CHOICE: json.dumps(self._choice), _NAMES: json.dumps(self.names.kept())}
         properties = {**properties_of("transactions", str(uuid.uuid4())), **own}
-        self._catalog.create_namespace_if_not_exists(self._identifier[0])
-        self._table = self._catalog.create_table(self._identifier, schema, partition_spec=by_day(schema), properties=properties)
+        self._catalog.create_namespace_if_not_exists(self.identifier[0])
+        self._table = self._catalog.create_table(self.identifier, schema, partition_spec=by_day(schema), properties=properties)
 
     def keep_names(self) -> None:
         """Keeps the names of tables, before these are made."""
         assert self._table is not None
-        with self._table.transaction() as transaction:
+        appended(self._table, partial(self._keep_names, self._table))
+
+    def _keep_names(self, table: Table) -> None:
+        with table.transaction() as transaction:
             transaction.set_properties({_NAMES: json.dumps(self.names.kept())})
 
-    def finish(self, gtids: str, transactions: Iterable[pyarrow.RecordBatch]) -> int:
+    def finish(self, gtids: str, source: Source) -> int:
         """Commits a run. gtids: what all tables have then. How many transactions it had."""
         assert self._table is not None
-        commit = Commit(self._table, gtids, self.run + 1, replaces=False)
-        schema = self._table.schema().as_arrow()
-        for batch in transactions:
+        rows = appended(self._table, partial(self._append, self._table, gtids, source))
+        self.covered, self.run = gtids, self.run + 1
+        return rows
+
+    def _append(self, table: Table, gtids: str, source: Source) -> int:
+        commit = Commit(table, gtids, self.run + 1, replaces=False)
+        schema = table.schema().as_arrow()
+        for batch in source.transactions(self.covered):
             commit.add(shaped(batch, schema))
         commit.finish()
-        self.covered, self.run = gtids, self.run + 1
         return commit.rows
 
     def make(
