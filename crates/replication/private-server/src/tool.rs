@@ -35,16 +35,28 @@ pub enum Tool {
     Openssl,
     /// Java 25, for libraries that are called through foreign memory.
     Java,
-    /// MySQL 5.6.24: mysqld alone. MariaDB's client speaks to it.
+    /// MySQL 5.5.34: mysqld alone. MariaDB's client speaks to it.
+    Mysql55,
+    /// MySQL 5.6.14, alike.
+    Mysql5614,
+    /// MySQL 5.6.24, alike.
     Mysql56,
     /// MySQL 8.0.33, a download of 550 MB: mysqld, mysql, mysqladmin, mysqldump, mysqlbinlog.
     Mysql80,
-    /// MariaDB 11.4.5: mariadbd, mariadb, mariadb-dump. The last one: [`Tool::COUNT`].
+    /// MariaDB 10.1.23: mariadbd alone. 10.11's client speaks to it, and to the other versions but 11.4.
+    Mariadb101,
+    /// MariaDB 10.2.11, alike.
+    Mariadb102,
+    /// MariaDB 10.5: mariadbd.
+    Mariadb105,
+    /// MariaDB 11.4.5: mariadbd, mariadb, mariadb-dump.
     Mariadb114,
+    /// MariaDB 11.8: mariadbd. The last one: [`Tool::COUNT`].
+    Mariadb118,
 }
 
 impl Tool {
-    const COUNT: usize = Tool::Mariadb114 as usize + 1;
+    const COUNT: usize = Tool::Mariadb118 as usize + 1;
 
     /// The name `scripts/get-tool.sh` knows it by.
     pub fn name(self) -> &'static str {
@@ -59,17 +71,28 @@ impl Tool {
             Tool::Versitygw => "versitygw",
             Tool::Openssl => "openssl",
             Tool::Java => "java",
+            Tool::Mysql55 => "mysql-5.5",
+            Tool::Mysql5614 => "mysql-5.6.14",
             Tool::Mysql56 => "mysql-5.6",
             Tool::Mysql80 => "mysql-8.0",
+            Tool::Mariadb101 => "mariadb-10.1",
+            Tool::Mariadb102 => "mariadb-10.2",
+            Tool::Mariadb105 => "mariadb-10.5",
             Tool::Mariadb114 => "mariadb-11.4",
+            Tool::Mariadb118 => "mariadb-11.8",
         }
     }
 
     /// The program whose `--version` speaks for the tool.
     fn main_program(self) -> &'static str {
         match self {
-            Tool::Mysql | Tool::Mysql56 | Tool::Mysql80 => "mysqld",
-            Tool::Mariadb | Tool::Mariadb114 => "mariadbd",
+            Tool::Mysql | Tool::Mysql55 | Tool::Mysql5614 | Tool::Mysql56 | Tool::Mysql80 => "mysqld",
+            Tool::Mariadb
+            | Tool::Mariadb101
+            | Tool::Mariadb102
+            | Tool::Mariadb105
+            | Tool::Mariadb114
+            | Tool::Mariadb118 => "mariadbd",
             Tool::Sysbench => "sysbench",
             Tool::Zstd => "zstd",
             Tool::Cdc | Tool::FlightSql => "python",

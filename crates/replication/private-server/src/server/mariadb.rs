@@ -21,6 +21,8 @@ CREATE DATABASE mysql;
 USE mysql;
 SET @auth_root_socket = NULL, @skip_auth_anonymous = 1;
 ";
+/// Before 10.4 it makes anonymous accounts, which would shadow those of other names.
+const WITHOUT_ANONYMOUS: &str = "DELETE FROM mysql.user WHERE user = '';\n";
 const AFTER: &str = "\
 FLUSH PRIVILEGES;
 CREATE USER repl@'127.0.0.1' IDENTIFIED BY 'repl';
@@ -59,11 +61,16 @@ impl MariadbSandbox {
         Self::start_version(Tool::Mariadb, options)
     }
 
-    /// Starts [`Tool::Mariadb`] or [`Tool::Mariadb114`] with these options in addition to its own.
+    /// Starts a version of it, such as [`Tool::Mariadb114`], with these options in addition to its own.
     pub fn start_version(version: Tool, options: &[(&str, &str)]) -> Result<MariadbSandbox> {
         let installed = version.find()?;
         let mut server = SandboxServer::new(installed, "mariadbd", "mariadb")?;
-        copy_tree(&template(installed)?, &server.datadir())?;
+        server.says_slave = is_before_10_4(version);
+        // The client of a version is the one that its tests use; older ones have none here.
+        if version != Tool::Mariadb114 {
+            server.client_from = Tool::Mariadb.find()?;
+        }
+        copy_tree(&template(version, installed)?, &server.datadir())?;
         server.set_own_options(OPTIONS)?;
         for (name, value) in options {
             server.set_option(name, value);
@@ -89,18 +96,25 @@ impl MariadbSandbox {
     }
 }
 
-fn template(installed: &'static InstalledTool) -> Result<PathBuf> {
+fn is_before_10_4(version: Tool) -> bool {
+    matches!(version, Tool::Mariadb101 | Tool::Mariadb102)
+}
+
+fn template(version: Tool, installed: &'static InstalledTool) -> Result<PathBuf> {
     let key = format!("datadir/mariadb-{}-{TEMPLATE_RECIPE}", installed.version());
-    let entry = cache::entry(&key, |dir| initialise(installed, &dir.join("data")))?;
+    let entry = cache::entry(&key, |dir| initialise(version, installed, &dir.join("data")))?;
     Ok(entry.join("data"))
 }
 
-fn initialise(installed: &'static InstalledTool, data: &Path) -> Result<()> {
+fn initialise(version: Tool, installed: &'static InstalledTool, data: &Path) -> Result<()> {
     std::fs::create_dir(data).at("create", data)?;
     let mut statements = BEFORE.to_owned();
     for name in SYSTEM_TABLES {
         let path = installed.prefix().join("root/usr/share/mysql").join(name);
         File::open(&path).and_then(|mut file| file.read_to_string(&mut statements)).at("read", &path)?;
+    }
+    if is_before_10_4(version) {
+        statements.push_str(WITHOUT_ANONYMOUS);
     }
     statements.push_str(AFTER);
 

@@ -57,15 +57,17 @@ pub struct SandboxServer {
     client: &'static str,
     /// Where the client comes from: 5.6 has none of its own.
     client_from: &'static InstalledTool,
-    /// Whether to use the statements of versions before 5.7: it knows neither `SHUTDOWN` nor `SHOW REPLICA
-    /// STATUS`.
-    is_5_6: bool,
+    /// Whether to use the statements of MySQL before 5.7 and MariaDB before 10.5: they don't know `SHOW REPLICA STATUS`, the former
+    /// no `SHUTDOWN` either.
+    says_slave: bool,
     /// Holds `data/`, `tmp/`, the socket and the log.
     dir: PathBuf,
     options: Vec<String>,
     /// Run at the start of each of the client's sessions.
     session_sql: Option<&'static str>,
     port: u16,
+    /// The port of each start, if it was chosen.
+    chosen_port: Option<u16>,
     // Dropped in this order: the server ends before its directory goes.
     process: Option<ServerProcess>,
     guard: Arc<ServerGuard>,
@@ -91,11 +93,12 @@ impl SandboxServer {
             program,
             client,
             client_from: installed,
-            is_5_6: false,
+            says_slave: false,
             dir,
             options: Vec::new(),
             session_sql: None,
             port: 0,
+            chosen_port: None,
             process: None,
             guard,
         })
@@ -105,7 +108,7 @@ impl SandboxServer {
     pub fn start(&mut self) -> Result<()> {
         // The port is chosen before the server binds it: another program may be faster.
         for _ in 0..5 {
-            let port = free_port()?;
+            let port = self.chosen_port.map_or_else(free_port, Ok)?;
             let mut command = self.installed.command(self.program);
             command.arg("--no-defaults").args(&self.options);
             command
@@ -146,7 +149,7 @@ impl SandboxServer {
     /// Shuts it down as an administrator would, and waits until it is gone.
     pub fn stop(&mut self) -> Result<()> {
         match &self.process {
-            Some(process) if self.is_5_6 => process.terminate()?,
+            Some(process) if self.says_slave => process.terminate()?,
             Some(_) => drop(self.sql("SHUTDOWN")?),
             None => {}
         }
@@ -166,7 +169,12 @@ impl SandboxServer {
         self.process.as_ref().map(ServerProcess::id)
     }
 
-    /// The server's port on 127.0.0.1: another one after each start.
+    /// From the next start on its port is this one, so that others find it again.
+    pub fn choose_port(&mut self, port: u16) {
+        self.chosen_port = Some(port);
+    }
+
+    /// The server's port on 127.0.0.1: another one after each start, unless it was chosen.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -1,4 +1,4 @@
-//! MySQL 5.6 in a sandbox: a replica from before everything 8.0 added, with GTIDs and position alike.
+//! MySQL 5.6 in a sandbox: a replica from before everything 8.0 added, with GTIDs and position alike. And 5.5, which has no GTIDs.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,6 +12,8 @@ use crate::{Error, InstalledTool, IoContext, Result, Tool, cache};
 /// Part of the cache key of the initialised data directory: raised when [`initialise`] changes.
 const TEMPLATE_RECIPE: u32 = 1;
 
+/// The size of InnoDB's log files in a new data directory.
+const LOG_FILE_SIZE: &str = "8M";
 /// The scripts its bootstrap reads after `USE mysql`, in order.
 const SYSTEM_TABLES: [&str; 2] = ["mysql_system_tables.sql", "mysql_system_tables_data.sql"];
 
@@ -26,19 +28,17 @@ SET sql_log_bin = 1;
 ";
 
 /// With GTIDs it logs the transactions that it applies, and such a log must be in row format (its error 1666).
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 7] = [
     "--log-bin=binlog",
     "--relay-log=relay",
     "--binlog-format=ROW",
-    "--gtid-mode=ON",
-    "--enforce-gtid-consistency",
     "--log-slave-updates",
     "--sync-binlog=0",
     "--innodb-flush-log-at-trx-commit=2",
     "--skip-slave-start",
 ];
 
-/// A running MySQL 5.6; [`SandboxServer`] has the methods that it shares with other servers.
+/// A running MySQL 5.6 or 5.5; [`SandboxServer`] has the methods that it shares with other servers.
 #[derive(Debug)]
 pub struct Mysql56Sandbox {
     server: SandboxServer,
@@ -49,16 +49,26 @@ is_a_server!(Mysql56Sandbox);
 impl Mysql56Sandbox {
     /// Starts it with these options in addition to its own, as in `("gtid-mode", "OFF")`. MariaDB's client speaks to it.
     pub fn start(options: &[(&str, &str)]) -> Result<Mysql56Sandbox> {
-        let installed = Tool::Mysql56.find()?;
+        Self::start_version(Tool::Mysql56, options)
+    }
+
+    /// Starts [`Tool::Mysql56`], [`Tool::Mysql5614`] or [`Tool::Mysql55`] with these options in addition to its own.
+    pub fn start_version(version: Tool, options: &[(&str, &str)]) -> Result<Mysql56Sandbox> {
+        let installed = version.find()?;
         let client = Tool::Mariadb.find()?;
         let mut server = SandboxServer::new(installed, "mysqld", "mariadb")?;
-        (server.client_from, server.is_5_6) = (client, true);
+        (server.client_from, server.says_slave) = (client, true);
         copy_tree(&template(installed)?, &server.datadir())?;
         let accounts = server.dir.join("accounts.sql");
         fs::write(&accounts, ACCOUNTS).at("write", &accounts)?;
         server.set_option("init-file", &accounts.display().to_string());
         server.set_own_options(OPTIONS)?;
-        for (name, value) in options {
+        let of_version = match version {
+            // It doesn't change the size that the data directory was made with.
+            Tool::Mysql55 => &[("innodb-log-file-size", LOG_FILE_SIZE)][..],
+            _ => &[("gtid-mode", "ON"), ("enforce-gtid-consistency", "ON")],
+        };
+        for (name, value) in of_version.iter().chain(options) {
             server.set_option(name, value);
         }
         server.start()?;
@@ -111,7 +121,7 @@ fn initialise(installed: &'static InstalledTool, dir: &Path) -> Result<()> {
     fs::write(&script, statements).at("write", &script)?;
     let output = installed
         .command("mysqld")
-        .args(["--no-defaults", "--bootstrap", "--innodb-log-file-size=8M"])
+        .args(["--no-defaults", "--bootstrap", &format!("--innodb-log-file-size={LOG_FILE_SIZE}")])
         .arg(format!("--datadir={}", data.display()))
         .args(run_as_root())
         .stdin(Stdio::from(File::open(&script).at("open", &script)?))

@@ -130,7 +130,7 @@ impl SandboxServer {
     /// `SHOW REPLICA STATUS` as field and value; empty where it is no replica.
     pub fn replica_status(&self) -> Result<BTreeMap<String, String>> {
         let mut client = self.client();
-        let ask = if self.is_5_6 { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
+        let ask = if self.says_slave { "SHOW SLAVE STATUS" } else { "SHOW REPLICA STATUS" };
         client.args(["--vertical", "--column-names", "--execute", ask]);
         let output = client.output().map_err(|error| Error::Io("run client".into(), error))?;
         let status = String::from_utf8_lossy(&output.stdout);
