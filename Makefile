@@ -60,7 +60,7 @@ dist: ## the packages of a release in target/dist: static programs, .tar.gz, .de
 	@scripts/dist.sh
 
 .PHONY: compat
-compat: ## who follows a source, directly and through the relay: writes lab/book/compatibility.md; half an hour
+compat: ## who follows a source, directly and through the relay: writes lab/book/compatibility.md; an hour
 	@scripts/compat/run.sh
 
 # First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED.

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! replicas.rs   servers as replicas: every row compared, the replica and the relay killed and started again in between
+//! newer.rs      what a newer source writes and older replicas don't know, a large transaction, a failover
+//! links.rs      how a relay connects to its source
 //! sources.rs    servers as the relay's source
 //! clients/      change-data-capture clients: every row compared, the client killed and begun again in between
 //! table.rs      what a cell says, and the page
@@ -14,6 +16,8 @@
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
+mod links;
+mod newer;
 mod replicas;
 mod sources;
 mod table;
@@ -131,7 +135,7 @@ fn certificate(folder: &Folder) -> bool {
 }
 
 /// The parts of the matrix, by name.
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 11] = [
     ("replicas", Part::BesideRelays(Tool::Mysql, replicas::table)),
     ("replicas-8.0", Part::BesideRelays(Tool::Mysql80, replicas::table_of_8_0)),
     ("clients", Part::BesideRelays(Tool::Mysql, clients::table)),
@@ -139,6 +143,10 @@ const PARTS: [(&str, Part); 7] = [
     ("tls", Part::BesideRelays(Tool::Mysql, clients::table_of_tls)),
     ("sql", Part::BesideRelays(Tool::Mysql, clients::sql::table)),
     ("sources", Part::Alone(sources::table)),
+    ("newer", Part::Alone(newer::table)),
+    ("large", Part::Alone(newer::large::table)),
+    ("failover", Part::Alone(newer::failover::table)),
+    ("links", Part::Alone(links::table)),
 ];
 
 #[derive(Clone, Copy)]
@@ -177,17 +185,22 @@ fn the_matrix() {
     }
     let parts = PARTS.iter().filter(|(name, _)| wanted.is_empty() || wanted.contains(name));
     let mut page = Page::read();
+    let mut faults = Vec::new();
     std::thread::scope(|scope| {
         let running: Vec<_> = parts.map(|(_, part)| scope.spawn(|| part.run())).collect();
         let mut failed = false;
         for table in running {
             match table.join() {
-                Ok(table) => table.into_iter().for_each(|table| page.add(table)),
+                Ok(table) => table.into_iter().for_each(|table| {
+                    faults.extend(table.faults());
+                    page.add(table);
+                }),
                 Err(_) => failed = true,
             }
             // A run that is ended has what it has.
             page.write();
         }
         assert!(!failed, "a part of the matrix could not be run");
+        assert_eq!(faults, [""; 0], "a reason or the rows were expected");
     });
 }

@@ -9,6 +9,28 @@ use crate::common::relay::Relay;
 use crate::table::{Table, Verdict};
 use crate::{FORMS, HASH, PATIENCE, Relays, Rows};
 
+/// After a crash it asks again for what it has not applied.
+const RECOVERS: [(&str, &str); 1] = [("relay-log-recovery", "ON")];
+/// All that can be had, the newest first.
+pub(crate) const REPLICAS: [Tool; 11] = [
+    Tool::Mysql,
+    Tool::Mysql80,
+    Tool::Mysql56,
+    Tool::Mysql5614,
+    Tool::Mysql55,
+    Tool::Mariadb118,
+    Tool::Mariadb114,
+    Tool::Mariadb,
+    Tool::Mariadb105,
+    Tool::Mariadb102,
+    Tool::Mariadb101,
+];
+
+/// How such a replica may follow a source: by GTID or not.
+pub(crate) fn ways(tool: Tool) -> &'static [bool] {
+    if tool.name().starts_with("mariadb") || tool == Tool::Mysql55 { &[false] } else { &[true, false] }
+}
+
 const POLL: Duration = Duration::from_millis(200);
 /// An error that stays so long is not one of a connection that is tried again.
 const ERROR_STAYS: Duration = Duration::from_secs(6);
@@ -69,15 +91,23 @@ pub(crate) enum Replica {
 impl Replica {
     pub(crate) fn start(tool: Tool) -> Result<Replica> {
         Ok(match tool {
-            Tool::Mysql56 => Replica::Mysql56(Mysql56Sandbox::start(&[])?),
-            Tool::Mariadb | Tool::Mariadb114 => {
-                Replica::Mariadb(MariadbSandbox::start_version(tool, &[("binlog-format", "ROW")])?)
+            Tool::Mysql55 | Tool::Mysql5614 | Tool::Mysql56 => {
+                Replica::Mysql56(Mysql56Sandbox::start_version(tool, &RECOVERS)?)
+            }
+            Tool::Mariadb
+            | Tool::Mariadb101
+            | Tool::Mariadb102
+            | Tool::Mariadb105
+            | Tool::Mariadb114
+            | Tool::Mariadb118 => {
+                let options = [&[("binlog-format", "ROW")], &RECOVERS[..]].concat();
+                Replica::Mariadb(MariadbSandbox::start_version(tool, &options)?)
             }
             _ => Replica::Mysql(tool.find()?.sandbox().option("skip-replica-start", "ON").start()?),
         })
     }
 
-    fn server(&self) -> &SandboxServer {
+    pub(crate) fn server(&self) -> &SandboxServer {
         match self {
             Replica::Mysql(server) => server,
             Replica::Mysql56(server) => server,
@@ -85,7 +115,7 @@ impl Replica {
         }
     }
 
-    fn server_mut(&mut self) -> &mut SandboxServer {
+    pub(crate) fn server_mut(&mut self) -> &mut SandboxServer {
         match self {
             Replica::Mysql(server) => server,
             Replica::Mysql56(server) => server,
@@ -97,8 +127,15 @@ impl Replica {
         !matches!(self, Replica::Mysql(_))
     }
 
+    /// The name of its row, as in `MySQL 5.6.24, by GTID`.
+    pub(crate) fn title(&self, by_gtid: bool) -> String {
+        let kind = if matches!(self, Replica::Mariadb(_)) { "MariaDB" } else { "MySQL" };
+        let way = if by_gtid { "GTID" } else { "position" };
+        format!("{kind} {}, by {way}", self.server().installed().version())
+    }
+
     /// As it was when it was made.
-    fn forget(&self) -> Result<()> {
+    pub(crate) fn forget(&self) -> Result<()> {
         let server = self.server();
         let version = server.installed().version();
         let (stop, reset) = match self {
@@ -111,7 +148,7 @@ impl Replica {
         server.sql(&format!("{stop}; DROP DATABASE IF EXISTS compat; {reset}")).map(drop)
     }
 
-    fn follow(&self, followed: Followed, by_gtid: bool) -> Result<()> {
+    pub(crate) fn follow(&self, followed: Followed, by_gtid: bool) -> Result<()> {
         let Followed { port, user, password, first_file, .. } = followed;
         let word = if self.is_old() { "MASTER" } else { "SOURCE" };
         let begin = match (self, by_gtid) {
@@ -132,18 +169,27 @@ impl Replica {
             .map(drop)
     }
 
-    fn begin(&self) -> &'static str {
+    pub(crate) fn begin(&self) -> &'static str {
         if self.is_old() { "START SLAVE" } else { "START REPLICA" }
     }
 
     /// Waits until it has all rows; if it does not get them, why.
     fn wait_for_all(&self, source: &SandboxServer) -> Option<Verdict> {
-        let expected = source.sql(HASH).unwrap();
-        let until = Instant::now() + PATIENCE;
+        self.wait_for_rows(HASH, &source.sql(HASH).unwrap(), PATIENCE)
+    }
+
+    /// Waits until its answer is this; if it doesn't get there, why.
+    pub(crate) fn wait_for_rows(
+        &self,
+        question: &str,
+        expected: &str,
+        patience: Duration,
+    ) -> Option<Verdict> {
+        let until = Instant::now() + patience;
         let mut erring: Option<Instant> = None;
         loop {
-            let found = self.server().sql(HASH);
-            if found.as_ref().is_ok_and(|found| *found == expected) {
+            let found = self.server().sql(question);
+            if found.as_ref().is_ok_and(|found| found == expected) {
                 return None;
             }
             let status = self.server().replica_status().unwrap();
@@ -158,7 +204,7 @@ impl Replica {
             if Instant::now() > until {
                 let count = |text: &str| text.split('\t').next().unwrap_or("0").trim().to_owned();
                 let has = found.map_or("none".to_owned(), |found| count(&found));
-                return Some(Verdict::Differs(format!("{has} of {} rows", count(&expected))));
+                return Some(Verdict::Differs(format!("{has} of {} rows", count(expected))));
             }
             sleep(POLL);
         }
@@ -215,8 +261,7 @@ fn fill(
     relays: &mut Relays,
     all: impl Fn(&Relay) -> Vec<Followed>,
 ) {
-    for tool in [Tool::Mysql, Tool::Mysql80, Tool::Mysql56, Tool::Mariadb114, Tool::Mariadb] {
-        let by = if matches!(tool, Tool::Mariadb | Tool::Mariadb114) { &[false][..] } else { &[true, false] };
+    for tool in REPLICAS {
         // All parts run at once, and a busy machine may take too long once.
         let mut replica = match Replica::start(tool).or_else(|_| Replica::start(tool)) {
             Ok(replica) => replica,
@@ -226,13 +271,8 @@ fn fill(
                 continue;
             }
         };
-        for by_gtid in by {
-            let name = format!(
-                "{} {}, by {}",
-                if tool.name().starts_with("mariadb") { "MariaDB" } else { "MySQL" },
-                replica.server().installed().version(),
-                if *by_gtid { "GTID" } else { "position" }
-            );
+        for by_gtid in ways(tool) {
+            let name = replica.title(*by_gtid);
             let mut cells = Vec::new();
             for followed in all(&relays.usual) {
                 let mut verdict = replica.verdict(source, followed, *by_gtid);

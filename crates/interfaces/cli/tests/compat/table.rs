@@ -17,6 +17,19 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    /// Whether rows are missing without a reason, or a server takes its log for damaged.
+    fn is_fault(&self) -> bool {
+        match self {
+            Verdict::Works | Verdict::NotTried(_) => false,
+            Verdict::Differs(_) => true,
+            Verdict::Stops(why) => {
+                why.contains("corrupt")
+                    || why.contains("Could not parse relay log event")
+                    || why.contains("XAER_")
+            }
+        }
+    }
+
     /// This verdict, with `when` before its reason.
     pub(crate) fn prefixed(self, when: &str) -> Verdict {
         match self {
@@ -60,11 +73,29 @@ pub(crate) struct Table {
     introduction: &'static str,
     columns: Vec<String>,
     rows: Vec<(String, Vec<Verdict>)>,
+    /// Whether each cell has to be all rows, or a reason.
+    is_strict: bool,
 }
 
 impl Table {
     pub(crate) fn new(title: &'static str, introduction: &'static str, columns: Vec<String>) -> Self {
-        Table { title, introduction, columns, rows: Vec::new() }
+        Table { title, introduction, columns, rows: Vec::new(), is_strict: false }
+    }
+
+    /// One whose cells each have to be all rows, or a reason.
+    pub(crate) fn strict(self) -> Self {
+        Table { is_strict: true, ..self }
+    }
+
+    /// Of a strict one, the cells that are neither.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let cells = self.rows.iter().filter(|_| self.is_strict).flat_map(|(name, verdicts)| {
+            let columns = self.columns.iter().zip(verdicts);
+            columns
+                .filter(|(_, verdict)| verdict.is_fault())
+                .map(move |(column, verdict)| format!("{name}, {column}: {verdict}"))
+        });
+        cells.collect()
     }
 
     pub(crate) fn row(&mut self, name: impl Into<String>, cells: Vec<Verdict>) {
@@ -81,9 +112,13 @@ pub(crate) struct Page {
 
 impl Page {
     /// Sections stand in this order.
-    const TITLES: [&str; 7] = [
+    const TITLES: [&str; 11] = [
         "Replicas of MySQL 9.7",
         "Replicas of MySQL 8.0",
+        "What a replica may not know",
+        "A large transaction",
+        "Another server takes the source's place",
+        "The way to the source",
         "Change-data-capture clients",
         "The same with `forward_sql`",
         "The same over TLS",
@@ -100,7 +135,7 @@ impl Page {
     }
 
     pub(crate) fn add(&mut self, table: Table) {
-        let Table { title, introduction, columns, rows } = table;
+        let Table { title, introduction, columns, rows, .. } = table;
         let date = std::process::Command::new("date").args(["-u", "+%Y-%m-%d"]).output().unwrap().stdout;
         let date = String::from_utf8(date).unwrap();
         let mut body = format!("{introduction} Run on {}.\n\n| | {} |\n", date.trim(), columns.join(" | "));
