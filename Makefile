@@ -15,10 +15,10 @@ demo: ## the whole product on private servers, in five minutes: a replica that s
 	cargo build --profile quick --no-default-features --package binlogz --package binlogz-bench
 	@exec "$${CARGO_TARGET_DIR:-target}/quick/binlogz" demo
 
-# Servers are fetched while the tests compile. Many tests wait for servers, so there are twice as many at once as cores.
+# Servers are fetched while the tests compile.
 test: ## every test; installs the private servers it needs
 	@$(MAKE) --no-print-directory --jobs=2 servers test-programs
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$((2 * $$(nproc)))} cargo test --workspace
+	scripts/run-test-programs.py
 
 .PHONY: test-programs
 test-programs:
@@ -63,6 +63,7 @@ dist: ## the packages of a release in target/dist: static programs, .tar.gz, .de
 compat: ## who follows a source, directly and through the relay: writes lab/book/compatibility.md; an hour
 	@scripts/compat/run.sh
 
-# First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED.
+# First, so that a machine that can't have them says so once and at the top; tests then say SKIPPED. Two at once: one is fetched while another is built.
 servers:
-	@for tool in mysql mysql-5.6 mariadb mariadb-11.4 sysbench zstd cdc flight-sql java chromium versitygw zstd-1.5.0 compat-java compat-go compat-rust; do scripts/get-tool.sh $$tool >/dev/null || true; done
+	@printf '%s\n' compat-rust versitygw flight-sql mysql mysql-5.6 mariadb mariadb-11.4 sysbench zstd cdc java chromium zstd-1.5.0 compat-java compat-go | \
+		xargs --max-procs=2 --max-args=1 scripts/get-tool.sh >/dev/null || true

@@ -1,7 +1,7 @@
 //! Law 5: memory does not grow with what a log holds. A log of a few kB that holds 512 MiB goes through every command,
 //! and its expanded form goes through them as a pipe, in at most 64 MiB.
 //!
-//! This is a binary of its own: these are the largest processes of all tests, so no others run beside them.
+//! This is a binary of its own: these are the largest processes of all tests, so those of no other are as large.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 

@@ -3,7 +3,8 @@
 //! `make test` has each fault once; `scripts/soak/chaos.sh` has many rounds. `SEED=N` repeats the actions of each round
 //! and their order; the machine's timing can't be repeated.
 //!
-//! This is a binary of its own: it measures how soon a relay recovers, so no other test may run beside it.
+//! This is a binary of its own: it takes minutes, nearly all of them waiting, so `make test` begins it first and runs others
+//! beside it. Its limits are those of a busy machine.
 
 #![allow(clippy::indexing_slicing, clippy::unwrap_used)] // a test may panic
 
