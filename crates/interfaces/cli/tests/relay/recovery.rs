@@ -415,6 +415,14 @@ fn what_does_not_fit_is_told_before_anything_is_changed() {
     // A log is missing in between, which the server would need.
     let missing = [logs[0].as_path(), late[0]];
     fails(story.recover_from(&server, &missing, &[]), 2, "is missing between binlog.000001 and");
+    // Logs of two servers with the same tables.
+    let shard = mysql.sandbox().start().unwrap();
+    shard.sql("CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY); INSERT INTO shop.orders VALUES (1)").unwrap();
+    shard.flush_binary_logs().unwrap();
+    shard.sql("INSERT INTO shop.orders VALUES (2)").unwrap();
+    let of_shard = shard.flush_binary_logs().unwrap();
+    let two = [logs[0].as_path(), of_shard.as_path()];
+    fails(story.recover_from(&server, &two, &[]), 2, "they are logs of two servers");
     fails(story.recover(&server, &["--until-gtid", &story.gtid(99_999)]), 1, "is in none of the logs");
     fails(story.recover(&server, &["--until-datetime", "@4000000000"]), 1, "end before that time");
     fails(

@@ -136,6 +136,48 @@ fn zeros_keep_their_sign_in_the_script_of_table_at() -> Result<()> {
     Ok(())
 }
 
+/// Letters of two and three bytes, among them such whose second byte is a backslash, and such that come back from Unicode as others.
+const LETTERS: [(&str, &[&str]); 5] = [
+    ("big5", &["a145", "a14e", "a15a", "a1c3", "a1c5", "a1fe", "a240", "a2cc", "a2ce", "a55c", "5c", "7e"]),
+    ("sjis", &["815c", "815f", "8160", "8161", "817c", "8191", "81ca", "835c", "5c", "7e", "b1"]),
+    ("cp932", &["815f", "8160", "8754", "87e4", "ed40", "eeef", "fa4a", "fa54", "835c", "5c"]),
+    ("ujis", &["a1c0", "a1c1", "a1c2", "a1dd", "8fa2b7", "8fa2c3", "8eb1", "5c", "7e"]),
+    ("eucjpms", &["a1c0", "a1c1", "a1c2", "ada1", "8fa2b7", "8ff3f3", "8eb1", "5c", "7e"]),
+];
+
+/// Issue 44: in a table without a key each text has to be found as the server has it.
+#[test]
+fn texts_in_character_sets_of_east_asia_are_found() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog_row_metadata", "FULL").start()?;
+    let folder = Folder::new();
+    let mut sql = String::from("CREATE DATABASE d; USE d;");
+    for (charset, letters) in LETTERS {
+        sql += &format!(
+            "CREATE TABLE {charset} (n INT, v VARCHAR(9) CHARACTER SET {charset}, b TEXT CHARACTER SET {charset});"
+        );
+        for letter in letters {
+            sql += &format!("INSERT INTO {charset} VALUES (0, X'{letter}', X'61{letter}27{letter}');");
+        }
+    }
+    server.sql(&sql)?;
+    server.flush_binary_logs()?;
+    let before = server.checksum_tables("d")?;
+    let changes = LETTERS.map(|(charset, _)| {
+        format!("UPDATE {charset} SET n = 1; DELETE FROM {charset} WHERE n = 1 ORDER BY v LIMIT 3;")
+    });
+    server.sql(&format!("USE d; {}", changes.concat()))?;
+    let after = server.checksum_tables("d")?;
+    let log = server.flush_binary_logs()?;
+    for (verb, state) in [("undo", before), ("redo", after)] {
+        let script = folder.run([verb.as_ref(), log.as_os_str()]);
+        script.is_done();
+        apply(&server, &folder.put("script.sql", &script.stdout));
+        assert_eq!(server.checksum_tables("d")?, state, "{verb}");
+    }
+    Ok(())
+}
+
 fn apply(server: &binlogz_testkit::MysqlSandbox, script: &Path) {
     let ran = server.client().stdin(File::open(script).unwrap()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
