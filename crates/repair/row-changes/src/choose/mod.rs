@@ -134,6 +134,24 @@ impl RowSelection {
         named.map(|(place, _)| place)
     }
 
+    /// Whether all rows of its tables are chosen, whatever their transactions, sessions and values are.
+    pub(crate) fn has_all_rows(&self) -> bool {
+        let RowSelection {
+            gtids,
+            start_time,
+            stop_time,
+            stop_before_gtid,
+            tables: _,
+            operations,
+            thread_ids,
+            condition,
+            passed: _,
+        } = self;
+        let has_all_times = start_time.is_none() && stop_time.is_none();
+        let has_all_transactions = gtids.is_none() && stop_before_gtid.is_none() && thread_ids.is_empty();
+        has_all_times && has_all_transactions && operations.is_empty() && condition.is_none()
+    }
+
     pub(crate) fn has_operation(&self, operation: Operation) -> bool {
         self.operations.is_empty() || self.operations.contains(&operation)
     }
@@ -141,5 +159,28 @@ impl RowSelection {
     /// Whether a row of a table that was chosen is chosen too.
     pub(crate) fn has_row(&self, table: &WrittenTable, row: &Row<'_, '_>) -> Result<bool, ConditionError> {
         self.condition.as_ref().map_or(Ok(true), |condition| condition.is_met(table, row))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_rows_are_chosen_only_where_nothing_is_asked_of_them() {
+        let all = RowSelection::default;
+        let tables = vec![("shop".to_owned(), "orders".to_owned())];
+        assert!(all().has_all_rows() && RowSelection { tables, ..all() }.has_all_rows());
+        for some in [
+            RowSelection { gtids: Some(GtidSet::new()), ..all() },
+            RowSelection { start_time: Some(1), ..all() },
+            RowSelection { stop_time: Some(1), ..all() },
+            RowSelection { stop_before_gtid: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1".parse().ok(), ..all() },
+            RowSelection { operations: vec![Operation::Insert], ..all() },
+            RowSelection { thread_ids: vec![7], ..all() },
+            RowSelection { condition: Condition::parse("id = 1").ok(), ..all() },
+        ] {
+            assert!(!some.has_all_rows(), "{some:?}");
+        }
     }
 }

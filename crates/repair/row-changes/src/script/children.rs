@@ -89,6 +89,10 @@ impl WaitingDeletes {
 
 /// The condition of a DELETE that the script has for a table.
 pub(super) fn condition<'s>(statement: &'s [u8], (database, table): (&str, &str)) -> Option<&'s [u8]> {
+    // Most statements are others.
+    if !statement.starts_with(b"DELETE") {
+        return None;
+    }
     let quoted = |name: &str| format!("`{}`", name.replace('`', "``"));
     let begin = format!("DELETE FROM {}.{} WHERE ", quoted(database), quoted(table));
     let condition = statement.strip_prefix(begin.as_bytes())?;

@@ -6,11 +6,11 @@ use std::mem;
 use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
-use binlogz_figures::moment;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
 use super::Rows;
+use super::commit_times::CommitTimes;
 use super::later::LaterChanges;
 use super::repeated::{ChangeNumber, RepeatedChanges};
 use crate::cascade::{Cascades, row_place};
@@ -111,6 +111,7 @@ pub(super) struct ScriptCollector<'o> {
     map: usize,
     /// The transaction that has records.
     open: Option<u64>,
+    times: CommitTimes,
     /// The statement that the last rows were of, by its number in the transaction.
     statement: Option<(u64, Vec<u8>)>,
     /// Of chosen transactions, how many changes were logged as statements that name other tables than those chosen, and the first.
@@ -190,6 +191,7 @@ impl<'o> ScriptCollector<'o> {
             map_numbers: HashMap::new(),
             map: 0,
             open: None,
+            times: CommitTimes::default(),
             statement: None,
             elsewhere: (0, String::new()),
             prepared: HashMap::new(),
@@ -301,7 +303,7 @@ impl<'o> ScriptCollector<'o> {
     }
 
     fn header(&mut self, transaction: &FollowedTransaction) -> io::Result<()> {
-        let text = describe(transaction);
+        let text = describe(transaction, &mut self.times);
         self.put(&ScriptRecord::Header(transaction.number, transaction.time, text.as_bytes()))
     }
 
@@ -662,8 +664,8 @@ impl ChoiceListener for ScriptCollector<'_> {
 }
 
 /// GTID, time, session and place.
-fn describe(transaction: &FollowedTransaction) -> String {
-    let time = moment(transaction.time);
+fn describe(transaction: &FollowedTransaction, times: &mut CommitTimes) -> String {
+    let time = times.text(transaction.time);
     let gtid = transaction.gtid.as_deref().unwrap_or("no GTID");
     let thread = transaction.thread_id.map(|id| format!(", thread {id}")).unwrap_or_default();
     format!("{gtid}, {time}{thread}, {} at {}", transaction.log, transaction.offset)

@@ -11,6 +11,7 @@ mod apply;
 mod change;
 mod children;
 mod collect;
+mod commit_times;
 mod group;
 mod later;
 mod log;
@@ -196,6 +197,17 @@ impl<'o> Script<'o> {
     /// The history of tables, once all logs are read.
     pub fn take_history(&mut self) -> ReadHistory {
         self.follower.listener.take_history(self.schema, self.uses_history)
+    }
+
+    /// All of each log is read, whatever its transactions' places: where all rows are chosen too, no change of one that isn't comes later, and
+    /// a script doesn't look for any.
+    #[must_use]
+    pub fn of_whole_logs(mut self) -> Self {
+        if self.form == ScriptForm::Sql && self.selection.has_all_rows() {
+            self.digests = None;
+            self.follower.listener.digests = None;
+        }
+        self
     }
 
     /// Names what these foreign keys did below the log, which isn't taken back.

@@ -18,7 +18,7 @@ use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Timestamp, Value};
 use jiff::tz::Offset;
 
-use super::text::{push, push_hex, push_quoted, push_shown};
+use super::text::{push, push_between_quotes, push_hex, push_quoted, push_shown, push_str};
 use super::{Unwritable, json};
 use crate::table::TableColumn;
 
@@ -53,29 +53,29 @@ pub(crate) fn push_equal(
     let value = value(column, cell)?;
     if exactly && let Some(zero) = zero_text(&value) {
         // By its text alone: after `x = -0e0 AND` the server takes the constant for `x` in every condition that follows.
-        push(out, "CAST(");
+        push_str(out, "CAST(");
         column.push_name(out);
         push(out, format_args!(" AS BINARY) = '{zero}'"));
         return Ok(());
     }
     let is_bytes = matches!(value, Value::Bytes(_) | Value::Geometry(_) | Value::Vector(_));
     if is_bytes && (exactly || !matches!(value, Value::Bytes(_))) {
-        push(out, "CAST(");
+        push_str(out, "CAST(");
         column.push_name(out);
-        push(out, " AS BINARY)");
+        push_str(out, " AS BINARY)");
     } else {
         column.push_name(out);
     }
     if value == Value::Null {
-        push(out, " IS NULL");
+        push_str(out, " IS NULL");
         return Ok(());
     }
     if matches!(value, Value::Set(bits) if bits > i64::MAX as u64) {
         // A SET is a signed number for the server (`Field_set`), so its 64th member makes it negative; what an operator for
         // bits gives has no sign.
-        push(out, " | 0");
+        push_str(out, " | 0");
     }
-    push(out, " = ");
+    push_str(out, " = ");
     let start = out.len();
     match value {
         Value::Enum(number) => push(out, number),
@@ -90,14 +90,24 @@ pub(crate) fn push_equal(
     Ok(())
 }
 
+/// Whether [`push_equal`] writes the same condition whether or not it is to hold byte by byte.
+pub(crate) fn is_equal_exactly(column: &TableColumn, cell: &Cell<'_>) -> bool {
+    match value(column, cell) {
+        Ok(Value::Bytes(_)) => false,
+        Ok(value) => zero_text(&value).is_none() && !has_equals(&value).unwrap_or(true),
+        // Neither can be written.
+        Err(_) => true,
+    }
+}
+
 /// Appends a further condition: that the column's text is the text of an expression. Numbers that are equal for the server have
 /// texts of their own: 2 and 2.0 in a document, 0 and -0 anywhere.
 pub(crate) fn push_same_text(out: &mut Vec<u8>, column: &TableColumn, expression: &[u8]) {
-    push(out, " AND CAST(");
+    push_str(out, " AND CAST(");
     column.push_name(out);
-    push(out, " AS BINARY) = CAST(");
+    push_str(out, " AS BINARY) = CAST(");
     out.extend_from_slice(expression);
-    push(out, " AS BINARY)");
+    push_str(out, " AS BINARY)");
 }
 
 /// The server's text of a zero, which equals the one with the other sign.
@@ -114,28 +124,34 @@ fn zero_text(value: &Value<'_>) -> Option<&'static str> {
 fn has_equals(value: &Value<'_>) -> Result<bool, Unwritable> {
     Ok(match value {
         Value::Json(document) => json::has_numbers(document)?,
-        _ => false,
+        Value::Null | Value::Int(_) | Value::Uint(_) | Value::Float(_) | Value::Double(_) => false,
+        Value::Decimal(_) | Value::Bit(_) | Value::Enum(_) | Value::Set(_) => false,
+        Value::Year(_) | Value::Date(_) | Value::Time(_) | Value::DateTime(_) | Value::Timestamp(_) => false,
+        Value::Bytes(_) | Value::JsonDiffs(_) | Value::Geometry(_) | Value::Vector(_) => false,
     })
 }
 
 /// Values that are stored and compared in the same way.
 fn push_other(out: &mut Vec<u8>, value: Value<'_>) -> Result<(), Unwritable> {
     match value {
-        Value::Null => push(out, "NULL"),
+        Value::Null => push_str(out, "NULL"),
         Value::Int(number) => push(out, number),
         Value::Uint(number) => push(out, number),
         Value::Float(number) => push_double(out, f64::from(number)),
         Value::Double(number) => push_double(out, number),
-        Value::Decimal(decimal) => push(out, decimal.text().as_str()),
+        Value::Decimal(decimal) => push_str(out, decimal.text().as_str()),
         Value::Year(year) => push(out, format_args!("{year:04}")),
-        Value::Date(date) => push(out, format_args!("'{date}'")),
-        Value::Time(time) => push(out, format_args!("'{time}'")),
-        Value::DateTime(time) => push(out, format_args!("'{time}'")),
+        Value::Date(date) => push_between_quotes(out, date.text().as_str()),
+        Value::Time(time) => push_between_quotes(out, time.text().as_str()),
+        Value::DateTime(time) => push_between_quotes(out, time.text().as_str()),
         Value::Timestamp(time) => push_timestamp(out, time),
         Value::Geometry(bytes) => push_hex(out, bytes),
         Value::Vector(vector) => push_hex(out, vector.as_bytes()),
         Value::Json(document) => json::push_document(out, &document)?,
-        _ => return Err("a type that this version of binlogz doesn't know".to_owned()),
+        // They are written by their columns before this.
+        Value::Bit(_) | Value::Enum(_) | Value::Set(_) | Value::Bytes(_) | Value::JsonDiffs(_) => {
+            return Err("a value that can't be written without its column".to_owned());
+        }
     }
     Ok(())
 }

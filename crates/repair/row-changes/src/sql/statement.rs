@@ -11,8 +11,8 @@ use binlogz_binlog::row::{Cell, CellContent, ColumnClass, ColumnKind, Row, RowIm
 
 use super::Unwritable;
 use super::json::{push_changed, push_document};
-use super::literal::{needs_leniency, push_equal, push_same_text, push_stored};
-use super::text::push;
+use super::literal::{is_equal_exactly, needs_leniency, push_equal, push_same_text, push_stored};
+use super::text::push_str;
 use crate::choose::Direction;
 use crate::table::{TableColumn, WrittenTable, lacks};
 
@@ -127,24 +127,24 @@ fn insert(
     if !may_be_absent && !absent.is_empty() {
         return Err(lacks(&absent));
     }
-    push(out, "INSERT INTO ");
+    push_str(out, "INSERT INTO ");
     out.extend_from_slice(&table.name);
     let mut is_lenient = false;
     let present = || stored().filter_map(|column| Some((column, to.cell(column.index)?)));
     if table.has_names {
         for (count, (column, _)) in present().enumerate() {
-            push(out, if count == 0 { " (" } else { ", " });
+            push_str(out, if count == 0 { " (" } else { ", " });
             column.push_name(out);
         }
-        push(out, if present().next().is_none() { " ()" } else { ")" });
+        push_str(out, if present().next().is_none() { " ()" } else { ")" });
     }
-    push(out, " VALUES (");
+    push_str(out, " VALUES (");
     for (count, (column, cell)) in present().enumerate() {
-        push(out, if count == 0 { "" } else { ", " });
+        push_str(out, if count == 0 { "" } else { ", " });
         is_lenient |= needs_leniency(&cell);
         push_stored(out, column, &cell).map_err(|why| of_column(column, &why))?;
     }
-    push(out, ")");
+    push_str(out, ")");
     Ok(RowOutcome::Statement { is_lenient })
 }
 
@@ -153,7 +153,7 @@ fn update(
     table: &WrittenTable,
     sides: &StatementImages<'_, '_>,
 ) -> Result<RowOutcome, Unwritable> {
-    push(out, "UPDATE ");
+    push_str(out, "UPDATE ");
     out.extend_from_slice(&table.name);
     let mut changed = 0;
     let mut assigned = 0;
@@ -170,9 +170,9 @@ fn update(
             absent.push(column.shown());
             continue;
         }
-        push(out, if assigned == 0 { " SET " } else { ", " });
+        push_str(out, if assigned == 0 { " SET " } else { ", " });
         column.push_name(out);
-        push(out, " = ");
+        push_str(out, " = ");
         match to {
             None => column.push_name(out),
             Some(cell) => {
@@ -198,7 +198,7 @@ fn delete(
     table: &WrittenTable,
     sides: &StatementImages<'_, '_>,
 ) -> Result<RowOutcome, Unwritable> {
-    push(out, "DELETE FROM ");
+    push_str(out, "DELETE FROM ");
     out.extend_from_slice(&table.name);
     push_where(out, table, sides)?;
     Ok(RowOutcome::Statement { is_lenient: false })
@@ -213,14 +213,14 @@ fn push_where(
     table: &WrittenTable,
     sides: &StatementImages<'_, '_>,
 ) -> Result<(), Unwritable> {
-    push(out, WHERE);
+    push_str(out, WHERE);
     let start = out.len();
     if table.key.is_some() {
         push_key(out, table, sides)?;
     }
     push_columns(out, table, sides, start)?;
     // Without a key there may be several equal rows, of which one was changed.
-    push(out, if table.key.is_none() { " LIMIT 1" } else { "" });
+    push_str(out, if table.key.is_none() { " LIMIT 1" } else { "" });
     Ok(())
 }
 
@@ -237,7 +237,7 @@ fn push_key(
             absent.push(column.shown());
             continue;
         };
-        push(out, if count == 0 { "" } else { " AND " });
+        push_str(out, if count == 0 { "" } else { " AND " });
         push_equal(out, column, &cell, false).map_err(|why| of_column(column, &why))?;
     }
     if absent.is_empty() { Ok(()) } else { Err(lacks(&absent)) }
@@ -259,11 +259,11 @@ fn push_columns(
         if is_compared_as_key(table, column, &cell) {
             continue;
         }
-        push(out, if out.len() == start { "" } else { " AND " });
+        push_str(out, if out.len() == start { "" } else { " AND " });
         match cell.value() {
             Ok(Value::JsonDiffs(_)) => {
                 column.push_name(out);
-                push(out, " = ");
+                push_str(out, " = ");
                 let changed = out.len();
                 sides.push_changed(out, column, &cell)?;
                 let written = out.get(changed..).unwrap_or_default().to_vec();
@@ -280,11 +280,7 @@ fn push_columns(
 /// Whether the condition on a column of the key compares it byte by byte already.
 fn is_compared_as_key(table: &WrittenTable, column: &TableColumn, cell: &Cell<'_>) -> bool {
     let is_in_key = table.key.as_ref().is_some_and(|key| key.contains(&column.index));
-    let equal = |bytes| {
-        let mut text = Vec::new();
-        push_equal(&mut text, column, cell, bytes).is_ok().then_some(text)
-    };
-    is_in_key && equal(false) == equal(true)
+    is_in_key && is_equal_exactly(column, cell)
 }
 
 impl<'a> StatementImages<'_, 'a> {

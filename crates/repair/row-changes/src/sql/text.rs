@@ -6,6 +6,18 @@ pub(crate) fn push(out: &mut Vec<u8>, shown: impl std::fmt::Display) {
     let _ = std::io::Write::write_fmt(out, format_args!("{shown}"));
 }
 
+/// Appends a text as it is: a row's statement has dozens.
+pub(crate) fn push_str(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a text between quotes, in which it has none.
+pub(crate) fn push_between_quotes(out: &mut Vec<u8>, text: &str) {
+    out.push(b'\'');
+    push_str(out, text);
+    out.push(b'\'');
+}
+
 /// Appends a string literal. (mysqlbinlog's own quotes show control characters in a way that no server reads back.)
 ///
 /// A client may take a byte beyond ASCII for the first half of a character of gbk, sjis or big5, and a backslash after it

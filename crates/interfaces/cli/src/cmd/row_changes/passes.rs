@@ -182,9 +182,14 @@ impl<'s> ScriptPasses<'s> {
         's: 't,
     {
         let aim = (self.direction, self.form);
-        Script::new(&self.sources.selection, self.schema(), aim, self.args.across_ddl)
+        let script = Script::new(&self.sources.selection, self.schema(), aim, self.args.across_ddl)
             .with_keys_below(self.keys_now())
-            .deferring_conditions(self.can_have_images)
+            .deferring_conditions(self.can_have_images);
+        let choose = &self.args.choose;
+        match choose.has_position() || choose.transaction_at().is_some() {
+            true => script,
+            false => script.of_whole_logs(),
+        }
     }
 
     fn pass<'p>(&self, logs: &'p [RecoverLog]) -> LogPass<'p>
