@@ -301,9 +301,19 @@ impl<'o, R: Renderer> Families<'o, R> {
             let Some(constraint) = self.family.constraints.get(number) else { continue };
             let rule = if after.is_none() { constraint.on_delete } else { constraint.on_update };
             let child = constraint.child.clone();
-            if rule == ReferentialRule::Refuse || after.is_some_and(|after| is_same(&columns, before, after))
-            {
+            if after.is_some_and(|after| is_same(&columns, before, after)) {
                 continue;
+            }
+            match rule {
+                ReferentialRule::Refuse => continue,
+                ReferentialRule::Cascade | ReferentialRule::SetNull => {}
+                ReferentialRule::Unknown => {
+                    self.effects.meet(place, number)?;
+                    if let Some(table) = self.family.tables.iter().position(|name| *name == child) {
+                        self.miss(table, "rows that a foreign key changed by a rule that isn't known");
+                    }
+                    continue;
+                }
             }
             let old = match values(&columns, before) {
                 Some(Some(old)) => old,
@@ -339,8 +349,9 @@ impl<'o, R: Renderer> Families<'o, R> {
         let Some((_, columns)) = references.iter().find(|(own, _)| *own == number).cloned() else {
             return Ok(());
         };
-        self.rows.remove(id, &references, &cells);
         let changed = match (rule, after) {
+            // Of these nothing is carried on that is known.
+            (ReferentialRule::Refuse | ReferentialRule::Unknown, _) => return Ok(()),
             (ReferentialRule::Cascade, None) => None,
             (ReferentialRule::Cascade, Some(after)) => {
                 let mut changed = cells.clone();
@@ -351,7 +362,7 @@ impl<'o, R: Renderer> Families<'o, R> {
                 }
                 Some(changed)
             }
-            _ => {
+            (ReferentialRule::SetNull, _) => {
                 let mut changed = cells.clone();
                 for own in &columns {
                     if let Some(cell) = changed.get_mut(*own) {
@@ -361,6 +372,7 @@ impl<'o, R: Renderer> Families<'o, R> {
                 Some(changed)
             }
         };
+        self.rows.remove(id, &references, &cells);
         if let Some(changed) = &changed
             && let Some(own) = self.layouts.get(kept.layout)
             && let Some(id) = self.rows.id(own.table, own.known.key.as_deref(), changed)
@@ -523,3 +535,32 @@ impl<R: Renderer> ChoiceListener for Families<'_, R> {
 }
 
 const ROLLED_BACK: &str = "rows of a table that a transaction had changed which was rolled back";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = "USE mix; CREATE TABLE account (id INT PRIMARY KEY, owner VARCHAR(60), balance DECIMAL(12,2), note TEXT); \
+        CREATE TABLE entry (id BIGINT PRIMARY KEY, account_id INT, amount DECIMAL(12,2), at TIMESTAMP(6) NULL, \
+        FOREIGN KEY (account_id) REFERENCES account (id) ON DELETE SET NULL)";
+
+    /// Whether it isn't known what became of the children of deleted parents.
+    fn is_unknown_under(rule: ReferentialRule) -> bool {
+        let schema = SchemaFile::parse(SCHEMA).unwrap();
+        let mut finder = EffectFinder::new(&schema, AsCells).unwrap();
+        finder.follower.listener.family.constraints[0].on_delete = rule;
+        let log = Input::open("sample/binlog.000006".as_ref()).unwrap();
+        finder.read(log, "binlog.000006", 1, &mut |_| {}).unwrap();
+        finder.follower.finish().unwrap();
+        let gaps = &finder.follower.listener.known[0].gaps;
+        gaps.iter().any(|gap| gap == "rows that a foreign key changed by a rule that isn't known")
+    }
+
+    #[test]
+    fn a_rule_that_is_not_known_is_named_and_none_is_guessed() {
+        for known in [ReferentialRule::SetNull, ReferentialRule::Cascade, ReferentialRule::Refuse] {
+            assert!(!is_unknown_under(known), "{known:?}");
+        }
+        assert!(is_unknown_under(ReferentialRule::Unknown));
+    }
+}

@@ -3,6 +3,7 @@
 //! `None` is SQL's unknown. What an image lacks is an error only where the decision depends on it.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use binlogz_binlog::charset::Charset;
 use binlogz_binlog::row::{ColumnKind, Row, RowImage};
@@ -191,14 +192,16 @@ impl<'a> RowDecision<'_, 'a> {
             let are_null = left == Scalar::Null && right == Scalar::Null;
             return Ok(Some(are_null || left.compare(&right).is_some_and(|order| order.is_eq())));
         }
-        Ok(left.compare(&right).map(|order| match op {
-            BinaryOperator::Eq => order.is_eq(),
-            BinaryOperator::NotEq => order.is_ne(),
-            BinaryOperator::Lt => order.is_lt(),
-            BinaryOperator::LtEq => order.is_le(),
-            BinaryOperator::Gt => order.is_gt(),
-            _ => order.is_ge(),
-        }))
+        let holds = match op {
+            BinaryOperator::Eq => Ordering::is_eq,
+            BinaryOperator::NotEq => Ordering::is_ne,
+            BinaryOperator::Lt => Ordering::is_lt,
+            BinaryOperator::LtEq => Ordering::is_le,
+            BinaryOperator::Gt => Ordering::is_gt,
+            BinaryOperator::GtEq => Ordering::is_ge,
+            other => return Err(ConditionError::Unknown(format!("the operator {other}"))),
+        };
+        Ok(left.compare(&right).map(holds))
     }
 
     /// Refuses a comparison that a server may make otherwise.

@@ -76,7 +76,12 @@ pub(super) fn may_be_clock(number: &Scalar<'_>, clock: &Scalar<'_>) -> bool {
         }
         Scalar::Moment(0, _) => !number.is_some_and(is_time_number),
         Scalar::Moment(..) => !number.is_some_and(is_no_date),
-        _ => false,
+        Scalar::Null
+        | Scalar::Number(_)
+        | Scalar::Double(_)
+        | Scalar::Text { .. }
+        | Scalar::Bytes(_)
+        | Scalar::Member(..) => false,
     }
 }
 

@@ -135,7 +135,10 @@ pub(super) fn compared(one: &Scalar<'_>, two: &Scalar<'_>, is_order: bool) -> Re
         {
             Err(Doubt::Digits)
         }
-        _ => Ok(()),
+        (Number(_) | Double(_), Number(_) | Double(_) | Text { .. } | Bytes(_) | Member(..))
+        | (Text { .. } | Bytes(_) | Member(..), Number(_) | Double(_)) => Ok(()),
+        (Bytes(_), Bytes(_) | Text { .. }) | (Text { .. }, Bytes(_)) => Ok(()),
+        (Member(..), Member(..)) | (Clock(_), Clock(_)) | (Moment(..), Moment(..)) => Ok(()),
     }
 }
 
@@ -202,7 +205,18 @@ pub(super) fn liked(value: &Scalar<'_>, pattern: &Scalar<'_>, escape: Option<cha
             return Err(Doubt::Shown);
         }
         (Scalar::Member(_, None, _), _) | (_, Scalar::Member(_, None, _)) => return Err(Doubt::Member),
-        _ => {}
+        (
+            Scalar::Number(_)
+            | Scalar::Text { .. }
+            | Scalar::Bytes(_)
+            | Scalar::Clock(_)
+            | Scalar::Member(_, Some(_), _),
+            Scalar::Number(_)
+            | Scalar::Text { .. }
+            | Scalar::Bytes(_)
+            | Scalar::Clock(_)
+            | Scalar::Member(_, Some(_), _),
+        ) => {}
     }
     let Some(((text, rule), (pattern, _))) = value.text().zip(pattern.text()) else { return Ok(()) };
     let rule = rule.for_letters_of(&text, &pattern);

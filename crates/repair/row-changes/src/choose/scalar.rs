@@ -228,7 +228,11 @@ impl<'a> Scalar<'a> {
                 Number(Cow::Owned(number.to_string())).compare(other)
             }
             (Number(_) | Double(_), Member(..)) => other.compare(self).map(Ordering::reverse),
-            _ => self.double()?.partial_cmp(&other.double()?),
+            // A member whose name isn't known is compared by its number.
+            (
+                Number(_) | Double(_) | Text { .. } | Bytes(_) | Clock(_) | Moment(..) | Member(..),
+                Number(_) | Double(_) | Text { .. } | Bytes(_) | Clock(_) | Moment(..) | Member(..),
+            ) => self.double()?.partial_cmp(&other.double()?),
         }
     }
 

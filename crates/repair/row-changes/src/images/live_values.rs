@@ -54,7 +54,20 @@ pub(super) fn live_cell(
             bytes
         }
         Kind::Char { .. } | Kind::Varchar { .. } | Kind::Blob { .. } => unhex(text)?,
-        _ => of_text(column, facts, text, false)?,
+        Kind::TinyInt { .. }
+        | Kind::SmallInt { .. }
+        | Kind::MediumInt { .. }
+        | Kind::Int { .. }
+        | Kind::BigInt { .. }
+        | Kind::Decimal(_)
+        | Kind::Double
+        | Kind::Year
+        | Kind::Date
+        | Kind::Time { .. }
+        | Kind::DateTime { .. } => of_text(column, facts, text, false)?,
+        // They aren't asked for.
+        Kind::Null | Kind::Float | Kind::OldTime | Kind::OldDateTime | Kind::OldTimestamp => return None,
+        Kind::Json { .. } | Kind::Geometry { .. } | Kind::Vector { .. } | Kind::TypedArray => return None,
     };
     Some(DefaultCell::Value(bytes))
 }

@@ -285,7 +285,7 @@ impl<'o> LastChanges<'o> {
             }
             let text = match state {
                 KeyState::Unknown => [place.as_bytes(), b": ", text].concat(),
-                _ => text.to_vec(),
+                KeyState::Absent | KeyState::There | KeyState::NoKey => text.to_vec(),
             };
             let start = self.rows.size();
             self.rows.append(&text)?;
@@ -499,7 +499,16 @@ impl AsLeft<'_> {
                 Value::Bytes(bytes) => as_dumped(&cell, bytes).ok_or_else(|| {
                     format!("{}: a key in a character set other than UTF-8", column.shown())
                 })?,
-                _ => {
+                Value::Null
+                | Value::Float(_)
+                | Value::Double(_)
+                | Value::Bit(_)
+                | Value::Enum(_)
+                | Value::Set(_)
+                | Value::Json(_)
+                | Value::JsonDiffs(_)
+                | Value::Geometry(_)
+                | Value::Vector(_) => {
                     return Err(format!(
                         "{}: a key of a type whose spelling in a dump is open",
                         column.shown()

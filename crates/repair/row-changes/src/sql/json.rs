@@ -117,7 +117,8 @@ fn is_text(value: &JsonValue<'_>, depth: usize) -> Result<bool, Unwritable> {
         JsonValue::Int(number) => *number < UNSIGNED_FROM as i64,
         JsonValue::Uint(number) => *number >= UNSIGNED_FROM,
         JsonValue::Null | JsonValue::Bool(_) | JsonValue::Double(_) | JsonValue::String(_) => true,
-        _ => false,
+        JsonValue::Decimal(_) | JsonValue::Opaque { .. } => false,
+        JsonValue::Date(_) | JsonValue::Time(_) | JsonValue::DateTime(_) => false,
     })
 }
 
@@ -163,7 +164,7 @@ fn push_value(out: &mut Vec<u8>, value: &JsonValue<'_>, alone: bool) -> Result<(
             }
             push(out, ")");
         }
-        _ => return Err("a JSON document with binary data in it".to_owned()),
+        JsonValue::Opaque { .. } => return Err("a JSON document with binary data in it".to_owned()),
     }
     Ok(())
 }

@@ -141,7 +141,7 @@ pub fn server_schema(
     let what = match tables {
         ServerTables::Families => "foreign key with CASCADE or SET NULL",
         ServerTables::Among(_) => "such tables",
-        _ => "tables",
+        ServerTables::All | ServerTables::Named(_) => "tables",
     };
     match statements.is_empty() {
         true => Err(ServerSchemaError::NoTables { server: server(), what }),
