@@ -137,43 +137,8 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         check_password(&args.inputs.schema.server, place)?;
     }
     let schema = SchemaPlace::open(&args.inputs.schema, args.base.base.is_some())?;
-    let mut engines = Vec::new();
-    let mut served = Vec::new();
-    for (number, (policy, accounts)) in by_policy.into_iter().enumerate() {
-        let opened = inputs::logs_with(&args.inputs, args.arguments.clone(), schema.as_ref(), None)?;
-        // Now, and not in the answer to each question.
-        opened.check()?;
-        opened.can_be_read_again()?;
-        let (logs, command) = match policy {
-            None => {
-                let logs = inputs::based(opened, &args.inputs, &args.base)?;
-                let command = worker(&logs, args.base.base.is_some(), temporary.path())?;
-                (logs, command)
-            }
-            Some(policy) => {
-                let place = temporary.path().join(format!("masked-{number}"));
-                masked_worker(opened, &policy, &place, args.over_unread)?
-            }
-        };
-        let engine = QueryEngine::new(logs, &options)?;
-        served.push(AccountLogs { accounts, queries: engine.queries(), command });
-        engines.push(engine);
-    }
-    let limits = StatementLimits {
-        memory: options.memory,
-        queries: args.queries.get(),
-        // A single account may have all; of several accounts, none can keep the others out.
-        queries_of_account: match accounts.count() {
-            0 | 1 => args.queries.get(),
-            _ => args.queries.get().div_ceil(2),
-        },
-        time: Duration::from_secs(args.timeout.get()),
-        // A table of a base is read while its query is planned.
-        planning_time: match args.base.base {
-            Some(_) => Duration::from_secs(args.timeout.get()),
-            None => PLANNING_TIME,
-        },
-    };
+    let (served, engines) = served_logs(&args, by_policy, schema.as_ref(), &options, temporary.path())?;
+    let limits = limits(&args, accounts.count());
     let runtime = Builder::new_multi_thread()
         .worker_threads(CONNECTION_THREADS)
         .enable_all()
@@ -194,6 +159,54 @@ fn run(args: ServeArgs) -> Result<(), Error> {
     runtime.shutdown_background();
     engines.into_iter().for_each(QueryEngine::close);
     ran.map_err(|error| Error::Log(error.to_string()))
+}
+
+/// The logs of each policy, masked where there is one, with the engines that plan over them.
+fn served_logs(
+    args: &ServeArgs,
+    by_policy: BTreeMap<Option<PathBuf>, Vec<String>>,
+    schema: Option<&SchemaPlace>,
+    options: &QueryOptions,
+    temporary: &Path,
+) -> Result<(Vec<AccountLogs>, Vec<QueryEngine>), Error> {
+    let based = args.base.base.is_some();
+    let mut engines = Vec::new();
+    let mut served = Vec::new();
+    for (number, (policy, accounts)) in by_policy.into_iter().enumerate() {
+        let opened = inputs::logs_with(&args.inputs, args.arguments.clone(), schema, None)?;
+        // Now, and not in the answer to each question.
+        opened.check()?;
+        opened.can_be_read_again()?;
+        let (logs, command) = match policy {
+            None => {
+                let logs = inputs::based(opened, &args.inputs, &args.base)?;
+                let command = worker(&logs, based, temporary)?;
+                (logs, command)
+            }
+            Some(policy) => {
+                let place = temporary.join(format!("masked-{number}"));
+                masked_worker(opened, &policy, &place, args.over_unread)?
+            }
+        };
+        let engine = QueryEngine::new(logs, options)?;
+        served.push(AccountLogs { accounts, queries: engine.queries(), command });
+        engines.push(engine);
+    }
+    Ok((served, engines))
+}
+
+fn limits(args: &ServeArgs, accounts: usize) -> StatementLimits {
+    let queries = args.queries.get();
+    let time = Duration::from_secs(args.timeout.get());
+    StatementLimits {
+        memory: args.memory.get().saturating_mul(MIB),
+        queries,
+        // A single account may have all; of several accounts, none can keep the others out.
+        queries_of_account: if accounts > 1 { queries.div_ceil(2) } else { queries },
+        time,
+        // A table of a base is read while its query is planned.
+        planning_time: if args.base.base.is_some() { time } else { PLANNING_TIME },
+    }
 }
 
 /// The servers of this process, and what they share.

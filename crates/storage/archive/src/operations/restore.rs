@@ -298,13 +298,17 @@ fn chosen_of(
     workers: usize,
     out: &mut dyn FnMut() -> Result<Box<dyn Write>>,
 ) -> Result<RestoreSummary> {
-    let mut restored = RestoreSummary::default();
     let gtid_set = file.gtid_set()?;
     if !selection.may_be_in(&gtid_set, file.times) {
-        return Ok(restored);
+        return Ok(RestoreSummary::default());
     }
-    let mut filter = Filter::default();
-    let mut writer = None;
+    let mut restored = ChosenTransactions {
+        selection,
+        filter: Filter::default(),
+        writer: None,
+        told: RestoreSummary::default(),
+        out,
+    };
     let mut made_anew = false;
     let mut known = GtidSet::default();
     for object in &file.objects {
@@ -317,50 +321,11 @@ fn chosen_of(
             return Err(Error::unexpected("set of GTIDs of its blocks", gtids, &file.gtids));
         }
         known.union(&gtids);
-        let head = object.index.logs.get(log as usize).map(|log| log.head.as_slice()).unwrap_or_default();
         for number in numbers {
-            let Some(entry) = object.index.blocks.get(number as usize) else { continue };
-            let goes_on = entry.continues && filter.chosen;
-            if !goes_on && !selection.may_be_in(&entry.gtids, entry.times) {
-                filter = Filter::default();
-                continue;
+            restored.block(&object, log, number, workers)?;
+            if restored.told.ended {
+                return finish(restored.writer, restored.told);
             }
-            if !entry.continues {
-                filter = Filter::default();
-            }
-            restored.blocks += 1;
-            let mut log = std::mem::take(&mut filter.cut);
-            let begin = if log.is_empty() { entry.offset } else { 1 };
-            log.extend_from_slice(&object.block(number, workers)?.log);
-            let mut size = 0;
-            for event in events::events(&log, begin) {
-                size += event.len();
-                match filter.choose(event, selection) {
-                    EventChoice::Leave => {}
-                    EventChoice::End => {
-                        restored.ended = true;
-                        return finish(writer, restored);
-                    }
-                    EventChoice::Take { begins } => {
-                        restored.transactions += u64::from(begins);
-                        if writer.is_none() && head.is_empty() && object.made_anew {
-                            return Err(Error::damaged(
-                                "index",
-                                "damage, also in the header of the log's first block",
-                                "one of the two whole",
-                            ));
-                        }
-                        if writer.is_none() {
-                            writer = Some(LogWriter::new(out()?, head)?);
-                        }
-                        if let Some(writer) = &mut writer {
-                            writer.write(event)?;
-                        }
-                    }
-                }
-            }
-            let magic = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
-            filter.cut = log.split_off((size + magic).min(log.len()));
         }
     }
     if made_anew && known != gtid_set {
@@ -370,7 +335,73 @@ fn chosen_of(
             "all of them",
         ));
     }
-    finish(writer, restored)
+    finish(restored.writer, restored.told)
+}
+
+/// The chosen transactions of a log, on their way from its blocks to a log that begins with the first of them.
+struct ChosenTransactions<'a> {
+    selection: &'a TransactionSelection,
+    /// What of the block before goes on.
+    filter: Filter,
+    writer: Option<LogWriter>,
+    told: RestoreSummary,
+    out: &'a mut dyn FnMut() -> Result<Box<dyn Write>>,
+}
+
+impl ChosenTransactions<'_> {
+    /// Takes what is chosen of a block, which is opened only where that may be something.
+    fn block(&mut self, object: &Object, log: u32, number: u32, workers: usize) -> Result<()> {
+        let Some(entry) = object.index.blocks.get(number as usize) else { return Ok(()) };
+        let goes_on = entry.continues && self.filter.chosen;
+        if !goes_on && !self.selection.may_be_in(&entry.gtids, entry.times) {
+            self.filter = Filter::default();
+            return Ok(());
+        }
+        if !entry.continues {
+            self.filter = Filter::default();
+        }
+        self.told.blocks += 1;
+        let mut bytes = std::mem::take(&mut self.filter.cut);
+        let begin = if bytes.is_empty() { entry.offset } else { 1 };
+        bytes.extend_from_slice(&object.block(number, workers)?.log);
+        let mut size = if begin == 0 { binlogz_binlog::MAGIC.len() } else { 0 };
+        for event in events::events(&bytes, begin) {
+            size += event.len();
+            match self.filter.choose(event, self.selection) {
+                EventChoice::Leave => {}
+                EventChoice::End => {
+                    self.told.ended = true;
+                    return Ok(());
+                }
+                EventChoice::Take { begins } => {
+                    self.told.transactions += u64::from(begins);
+                    self.writer(object, log)?.write(event)?;
+                }
+            }
+        }
+        self.filter.cut = bytes.split_off(size.min(bytes.len()));
+        Ok(())
+    }
+
+    /// The log that is written; the first chosen event begins it, with the head of the log from which it comes.
+    fn writer(&mut self, object: &Object, log: u32) -> Result<&mut LogWriter> {
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let head = object.index.logs.get(log as usize);
+                let head = head.map(|log| log.head.as_slice()).unwrap_or_default();
+                if head.is_empty() && object.made_anew {
+                    return Err(Error::damaged(
+                        "index",
+                        "damage, also in the header of the log's first block",
+                        "one of the two whole",
+                    ));
+                }
+                LogWriter::new((self.out)()?, head)?
+            }
+        };
+        Ok(self.writer.insert(writer))
+    }
 }
 
 fn finish(writer: Option<LogWriter>, restored: RestoreSummary) -> Result<RestoreSummary> {
