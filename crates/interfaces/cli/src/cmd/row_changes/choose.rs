@@ -1,9 +1,13 @@
 //! The options that choose transactions and rows, and the schema file.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::str::FromStr;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
+use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
 use binlogz_print::met::UnmetRequest;
 use binlogz_row_changes::{Condition, Operation, PassedTables, Range, RowSelection};
 use clap::{Args, ValueEnum};
@@ -185,8 +189,13 @@ impl fmt::Display for LogOffset {
     }
 }
 
-/// `database.table`, each in backticks or not.
+/// `database.table`, each in backticks or not. A log or a folder in a table's place is an error: no row would be found of a table of that name.
 pub(in crate::cmd) fn table(text: &str) -> Result<(String, String), String> {
+    if is_log_or_folder(Path::new(text)) {
+        let what =
+            "this is a log or a folder, expected DB.TABLE here, as shop.orders, and logs after the table";
+        return Err(what.to_owned());
+    }
     let wrong = || "expected DB.TABLE, as shop.orders".to_owned();
     let (database, table) = text.split_once('.').ok_or_else(wrong)?;
     let bare = |name: &str| {
@@ -198,9 +207,34 @@ pub(in crate::cmd) fn table(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A file that can't be read may be a table's name all the same.
+fn is_log_or_folder(path: &Path) -> bool {
+    let mut magic = [0; MAGIC.len()];
+    if !path.is_file() {
+        return path.is_dir();
+    }
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
+    read.is_ok() && [MAGIC, MAGIC_ENCRYPTED].contains(&magic)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_or_a_folder_is_no_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("binlog.000001"), MAGIC).unwrap();
+        std::fs::write(path("shop.orders"), "-- a dump of the table").unwrap();
+        std::fs::create_dir(path("archive.old")).unwrap();
+        let read = |name: &str| table(path(name).to_str().unwrap());
+        for name in ["binlog.000001", "archive.old"] {
+            assert!(read(name).unwrap_err().contains("is a log or a folder"), "{name}");
+        }
+        read("shop.orders").unwrap();
+        assert_eq!(table("`shop`.orders").unwrap(), ("shop".to_owned(), "orders".to_owned()));
+    }
 
     #[test]
     fn a_place_names_one_log() {
