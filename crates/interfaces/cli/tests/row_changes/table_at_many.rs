@@ -181,6 +181,12 @@ fn the_table_that_can_not_be_told_is_named_and_nothing_is_left() -> Result<()> {
     let ran = run(&third, &["shop.*"], &[]);
     assert_eq!((ran.code, ran.text()), (Some(2), ""));
     assert!(ran.stderr.contains("shop.c has no primary key"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("told apart; --ignore-table leaves it out"), "{}", ran.stderr);
+    let ran = run(&third, &["shop.*"], &["--ignore-table", "shop.c", "--format", "binlog", "--output", "-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let ran = run(&third, &["shop.a"], &["--ignore-table", "shop.c"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.text());
+    assert!(ran.stderr.contains("--ignore-table shop.c: expected 'shop.*'"), "{}", ran.stderr);
     // All of them were.
     server.sql("DROP DATABASE others; DROP TABLE shop.c")?;
     let fourth = last_gtid(&server)?;

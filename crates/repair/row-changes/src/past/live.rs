@@ -172,7 +172,7 @@ impl LiveTable {
         let keys = parts.chunk_by(|one, other| one.first() == other.first());
         let keys: Vec<_> = keys.filter_map(|key| key.iter().map(place).collect::<Option<Vec<_>>>()).collect();
         let Some(first) = keys.first() else {
-            return Err(PastError::Refused(format!(
+            return Err(PastError::Keyless(format!(
                 "{} has no primary key, and no unique key of whole columns that are never NULL: its rows can't be told apart",
                 self.shown()
             )));
@@ -242,7 +242,7 @@ impl LiveTable {
         then.unique = way.then.keys.iter().filter_map(|key| key.iter().map(name_of).collect()).collect();
         let mut keys = self.keys.iter().filter_map(|key| Some((key.clone(), way.key_of(key)?)));
         let Some((key, key_then)) = keys.next() else {
-            return Err(PastError::Refused(format!(
+            return Err(PastError::Keyless(format!(
                 "{} has no key of whole columns that are never NULL that it had at the moment as well: its rows can't be told apart",
                 self.shown()
             )));

@@ -74,6 +74,9 @@ pub enum PastError {
     /// The table as it was can't be worked out from this table, its changes or these logs.
     #[error("{0}")]
     Refused(String),
+    /// A table's rows can't be told apart, since it has no key, or had none.
+    #[error("{0}")]
+    Keyless(String),
     /// The server has no such table, or the account may not see it.
     #[error("{0}")]
     Absent(String),

@@ -78,6 +78,9 @@ pub(crate) struct TableAt {
     /// Go on over statements logged as text that name other tables, as if no view, trigger, function or foreign key led to this one
     #[arg(long, hide_short_help = true)]
     over_statements: bool,
+    /// Leave this table out of those that 'DB.*' means, by its name at the moment; may be repeated
+    #[arg(long, value_name = "DB.TABLE", value_parser = table)]
+    ignore_table: Vec<(String, String)>,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
@@ -150,7 +153,7 @@ impl FormatArg {
 impl TableAt {
     pub(in crate::cmd) fn run(mut self) -> Result<Exit> {
         self.at.check("--at")?;
-        let asked = AskedTables::split(&self.of, &mut self.files);
+        let asked = AskedTables::split(&self.of, &mut self.files, &self.ignore_table)?;
         let separate = self.format.and_then(FormatArg::of_one_table).filter(|_| asked.single().is_none());
         if let (Some(format), None, None) =
             (self.format.and_then(FormatArg::of_bytes), separate, &self.output)
@@ -179,7 +182,8 @@ impl TableAt {
         if self.format == Some(FormatArg::Parquet) {
             ParquetWriter::find()?;
         }
-        self.ended(self.restore(&connect, (&asked, &target)), &connect.server(), text)
+        let restored = self.restore(&connect, (&asked, &target));
+        self.ended(restored.map_err(|trouble| with_hint(trouble, &asked)), &connect.server(), text)
     }
 
     /// The exit of a run. Errors name `from`.
@@ -457,6 +461,16 @@ fn write_csv<'t>(
     out.flush().map_err(PastError::Output)?;
     drop(out);
     Ok(output)
+}
+
+/// The trouble, with what leaves a table without a key out of those of a database.
+fn with_hint(trouble: Trouble, asked: &AskedTables) -> Trouble {
+    match trouble {
+        Trouble::Past(PastError::Keyless(line)) if asked.has_databases() => {
+            Trouble::Line(CommandFailure::Line(format!("{line}; --ignore-table leaves it out")))
+        }
+        trouble => trouble,
+    }
 }
 
 fn shown(table: &LiveTable) -> String {

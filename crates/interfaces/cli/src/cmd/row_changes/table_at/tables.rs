@@ -16,6 +16,8 @@ const ALL: &str = "*";
 #[derive(Debug, Clone)]
 pub(super) struct AskedTables {
     names: Vec<(String, String)>,
+    /// Those that are left out of a database's tables.
+    ignored: Vec<(String, String)>,
 }
 
 /// Where new tables go.
@@ -49,7 +51,11 @@ impl IntoPlace {
 impl AskedTables {
     /// The first argument is a table. So are those after it, up to the first that is a file or doesn't look like one; the others are
     /// files.
-    pub(super) fn split(first: &(String, String), rest: &mut Vec<LogPath>) -> AskedTables {
+    pub(super) fn split(
+        first: &(String, String),
+        rest: &mut Vec<LogPath>,
+        ignored: &[(String, String)],
+    ) -> Result<AskedTables> {
         let mut names = vec![first.clone()];
         let found: Vec<_> = rest.iter().map_while(table_in).collect();
         rest.drain(..found.len());
@@ -58,7 +64,14 @@ impl AskedTables {
                 names.push(name);
             }
         }
-        AskedTables { names }
+        let of_no_database =
+            |(database, _): &&(String, String)| !names.iter().any(|(of, name)| of == database && name == ALL);
+        match ignored.iter().find(of_no_database) {
+            Some((database, name)) => Err(CommandFailure::Line(format!(
+                "--ignore-table {database}.{name}: expected '{database}.{ALL}' among the tables that are asked for"
+            ))),
+            None => Ok(AskedTables { names, ignored: ignored.to_vec() }),
+        }
     }
 
     /// The only one, if it is one.
@@ -103,9 +116,16 @@ impl AskedTables {
                     then
                 }
             };
-            let names = names.into_iter().map(|name| (database.clone(), name));
-            let new: Vec<_> = names.filter(|name| !all.contains(name)).collect();
+            let names = names.into_iter().map(|table| (database.clone(), table));
+            let is_asked = |table: &(String, String)| {
+                !all.contains(table) && (name != ALL || !self.ignored.contains(table))
+            };
+            let new: Vec<_> = names.filter(is_asked).collect();
             all.extend(new);
+        }
+        if all.is_empty() {
+            let line = format!("{} had no other tables than those left out by --ignore-table", self.shown());
+            return Err(PastError::Refused(line));
         }
         for (place, (database, name)) in all.iter().enumerate() {
             if let Some((other, _)) = all.iter().skip(place + 1).find(|(_, other)| other == name) {
@@ -202,14 +222,22 @@ mod tests {
         let path = |text: &str| LogPath::File(text.into());
         let mut rest =
             vec![path("shop.b"), path("shop.*"), path("shop.a"), path("Cargo.toml"), path("shop.c")];
-        let asked = AskedTables::split(&("shop".into(), "a".into()), &mut rest);
+        let asked = AskedTables::split(&("shop".into(), "a".into()), &mut rest, &[]).unwrap();
         assert_eq!((asked.shown(), rest.len()), ("shop.a, shop.b, shop.*".to_owned(), 2));
         assert_eq!(asked.single(), None);
         for log in ["./binlog.000001", "binlog.000001"] {
             let mut rest = vec![path(log), path("shop.b")];
-            let asked = AskedTables::split(&("shop".into(), "a".into()), &mut rest);
+            let asked = AskedTables::split(&("shop".into(), "a".into()), &mut rest, &[]).unwrap();
             assert_eq!((asked.single(), rest.len()), (Some(("shop", "a")), 2));
         }
+    }
+
+    #[test]
+    fn tables_are_left_out_of_whole_databases_only() {
+        let ignored = [("shop".to_owned(), "b".to_owned())];
+        let split = |name: &str| AskedTables::split(&("shop".into(), name.into()), &mut Vec::new(), &ignored);
+        split("*").unwrap();
+        assert!(format!("{:?}", split("a").unwrap_err()).contains("expected 'shop.*' among the tables"));
     }
 
     #[test]
