@@ -7,7 +7,7 @@ started late because another failed. The last lines say how long each took and w
 
 usage: run-test-programs.py [NAME…]      only programs whose names contain one of NAMEs, and no examples of docs
 
-RUST_TEST_THREADS is how many tests a program runs at once (by default half as many again as cores), TEST_PROGRAMS how many programs.
+RUST_TEST_THREADS is how many tests a program runs at once (by default as many as cores), TEST_PROGRAMS how many programs.
 Without a runner: `cargo test --workspace`.
 """
 
@@ -34,7 +34,8 @@ class Program:
 
     def __init__(self, name, command, folder):
         self.name, self.command, self.folder = name, command, folder
-        self.output, self.status, self.seconds, self.passed = "", None, 0.0, 0
+        self.output, self.status, self.seconds = "", None, 0.0
+        self.counts = [0, 0, 0]
 
     def run(self, environment):
         began = time.monotonic()
@@ -42,7 +43,8 @@ class Program:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         self.seconds, self.status = time.monotonic() - began, done.returncode
         self.output = done.stdout.decode(errors="replace")
-        self.passed = sum(map(int, re.findall(r"^test result: ok\. (\d+) passed", self.output, re.MULTILINE)))
+        for counts in re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", self.output, re.MULTILINE):
+            self.counts = [sum(pair) for pair in zip(self.counts, map(int, counts))]
 
 
 def compiled():
@@ -68,7 +70,7 @@ def environment_with(libraries):
     """As cargo sets it for a test."""
     system = subprocess.run(["rustc", "--print", "target-libdir"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
     paths = libraries + [system] + [path for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path]
-    threads = os.environ.get("RUST_TEST_THREADS", str(CORES + (CORES + 1) // 2))
+    threads = os.environ.get("RUST_TEST_THREADS", str(CORES))
     return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths), "RUST_TEST_THREADS": threads}
 
 
@@ -91,10 +93,12 @@ def run_from(waiting, environment, ended):
 def report(programs):
     """The last lines; the exit code."""
     for program in sorted(programs, key=lambda program: -program.seconds)[:SUMMARY_COUNT]:
-        print(f"{program.seconds:8.1f} s  {program.passed:4} tests  {program.name}")
+        print(f"{program.seconds:8.1f} s  {program.counts[0]:4} tests  {program.name}")
     failed = [program.name for program in programs if program.status != 0]
-    passed = sum(program.passed for program in programs)
-    print(f"{passed} tests passed in {len(programs)} programs, {len(failed)} of which failed{': ' if failed else ''}{', '.join(failed)}")
+    passed, wrong, ignored = (sum(program.counts[place] for program in programs) for place in range(3))
+    print(f"{len(programs)} programs, {len(failed)} of which failed{': ' if failed else ''}{', '.join(failed)}")
+    # As cargo's own last line has it.
+    print(f"test result: {'FAILED' if failed else 'ok'}. {passed} passed; {wrong} failed; {ignored} ignored; 0 measured; 0 filtered out")
     if passed == 0:
         print("run-test-programs: no test ran, expected one or more", file=sys.stderr)
     return 1 if failed or passed == 0 else 0
