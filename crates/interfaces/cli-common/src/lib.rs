@@ -5,6 +5,7 @@
 //! ([`companions`]).
 
 pub mod companions;
+pub mod erased;
 mod exit;
 pub mod exits;
 pub mod failure;

@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use binlogz_archive::format::ErasureNote;
 use binlogz_archive::part::BlockRun;
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
+use crate::erased;
 use crate::failure::{CommandFailure, Result};
 use binlogz_archive::input as archived;
 
@@ -109,13 +109,6 @@ impl LogPath {
         archived::find(path).ok()??.gtids()
     }
 
-    /// The runs that erased values of this table from a log in an archive.
-    pub(crate) fn erasures_of(&self, table: &str) -> Vec<ErasureNote> {
-        let LogPath::File(path) = self else { return Vec::new() };
-        let Ok(Some(archived)) = archived::find(path) else { return Vec::new() };
-        archived.erasures().iter().filter(|note| note.table == table).cloned().collect()
-    }
-
     /// Bytes to read; `None` where that can't be known before.
     pub(crate) fn size(&self) -> Result<Option<u64>> {
         if let LogPath::File(path) = self
@@ -126,12 +119,19 @@ impl LogPath {
         Ok(self.metadata()?.filter(Metadata::is_file).map(|metadata| metadata.len()))
     }
 
+    fn file(&self) -> Option<&Path> {
+        match self {
+            LogPath::Stdin => None,
+            LogPath::File(path) => Some(path),
+        }
+    }
+
     fn failure(&self, error: &io::Error) -> CommandFailure {
         CommandFailure::of(self, error)
     }
 }
 
-/// Replaces archives by their logs. Refuses `-` in more than one place: it can be read only once.
+/// Replaces archives by their logs, and warns if values were erased from some. Refuses `-` in more than one place: it can be read only once.
 pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
     let mut resolved = Vec::new();
     for log in logs.drain(..) {
@@ -144,6 +144,7 @@ pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
         }
     }
     *logs = resolved;
+    erased::warn_of(logs.iter().filter_map(LogPath::file));
     check_stdin_once(logs.as_slice())
 }
 

@@ -19,7 +19,8 @@ use std::process::ExitCode;
 use binlogz_cli_common::help::{self, HELP_WIDTH};
 use binlogz_cli_common::start::{ReportingArgs, parsed};
 use binlogz_cli_common::{
-    Exit, failure, format, interrupt, keyring, pager, progress, server_args, similar, terminal, time, units,
+    Exit, erased, failure, format, interrupt, keyring, pager, progress, server_args, similar, terminal, time,
+    units,
 };
 use clap::{CommandFactory, Parser};
 

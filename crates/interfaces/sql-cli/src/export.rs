@@ -47,6 +47,7 @@ pub(crate) fn run(args: ExportArgs) -> Result<(), Error> {
         let progress = SqlProgress::begin(&args.progress, "exporting");
         let logs =
             inputs::logs_with(&args.inputs, args.arguments, schema.as_ref(), export.tables.as_deref())?;
+        inputs::say_erased(&logs);
         let logs = logs.metered(progress.meter());
         let logs = match args.exits.as_deref() {
             Some(policy) => masked::logs(logs, policy)?,

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlInputArgs};
 use binlogz_cli_common::failure::warn;
+use binlogz_cli_common::time::shown;
 use binlogz_encryption::Keyring;
 use binlogz_query::{Error, Logs};
 
@@ -16,7 +17,16 @@ use crate::schema::SchemaPlace;
 /// The logs at these paths, with what --schema tells of their tables now.
 pub(crate) fn logs(args: &SqlInputArgs, base: &BaseArgs, paths: Vec<OsString>) -> Result<Logs, Error> {
     let schema = SchemaPlace::open(&args.schema, base.base.is_some())?;
-    based(logs_with(args, paths, schema.as_ref(), None)?, args, base)
+    let opened = logs_with(args, paths, schema.as_ref(), None)?;
+    say_erased(&opened);
+    based(opened, args, base)
+}
+
+/// Says which logs of archives lack values that were erased.
+pub(crate) fn say_erased(logs: &Logs) {
+    if let Some(erased) = logs.erased() {
+        warn(&erased.in_words(shown));
+    }
 }
 
 /// Logs with the base of the options, if they name one.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use binlogz_cli_common::companions::sql_serve::{PORT, ServeArgs};
 use binlogz_cli_common::start::refuse;
+use binlogz_cli_common::time::shown;
 use binlogz_cli_common::{Exit, exits};
 use binlogz_flight::{DEFAULT_PORT, FlightAnswers};
 use binlogz_mysql_front::MysqlAnswers;
@@ -137,7 +138,8 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         check_password(&args.inputs.schema.server, place)?;
     }
     let schema = SchemaPlace::open(&args.inputs.schema, args.base.base.is_some())?;
-    let (served, engines) = served_logs(&args, by_policy, schema.as_ref(), &options, temporary.path())?;
+    let ServedLogs { accounts: served, engines, notes } =
+        served_logs(&args, by_policy, schema.as_ref(), &options, temporary.path())?;
     let limits = limits(&args, accounts.count());
     let runtime = Builder::new_multi_thread()
         .worker_threads(CONNECTION_THREADS)
@@ -154,6 +156,7 @@ fn run(args: ServeArgs) -> Result<(), Error> {
         workers,
         idle: Duration::from_secs(args.idle.get().saturating_mul(60)),
         tell,
+        notes,
     };
     let ran = runtime.block_on(front.run(ended));
     runtime.shutdown_background();
@@ -162,21 +165,33 @@ fn run(args: ServeArgs) -> Result<(), Error> {
 }
 
 /// The logs of each policy, masked where there is one, with the engines that plan over them.
+#[derive(Default)]
+struct ServedLogs {
+    accounts: Vec<AccountLogs>,
+    engines: Vec<QueryEngine>,
+    /// What clients that ask for warnings are told of the logs.
+    notes: Vec<String>,
+}
+
 fn served_logs(
     args: &ServeArgs,
     by_policy: BTreeMap<Option<PathBuf>, Vec<String>>,
     schema: Option<&SchemaPlace>,
     options: &QueryOptions,
     temporary: &Path,
-) -> Result<(Vec<AccountLogs>, Vec<QueryEngine>), Error> {
+) -> Result<ServedLogs, Error> {
     let based = args.base.base.is_some();
-    let mut engines = Vec::new();
-    let mut served = Vec::new();
+    let mut served = ServedLogs::default();
     for (number, (policy, accounts)) in by_policy.into_iter().enumerate() {
         let opened = inputs::logs_with(&args.inputs, args.arguments.clone(), schema, None)?;
         // Now, and not in the answer to each question.
         opened.check()?;
         opened.can_be_read_again()?;
+        if number == 0 {
+            // All accounts have the same logs; not all may see the names of tables.
+            inputs::say_erased(&opened);
+            served.notes.extend(opened.erased().map(|erased| erased.in_few_words(shown)));
+        }
         let (logs, command) = match policy {
             None => {
                 let logs = inputs::based(opened, &args.inputs, &args.base)?;
@@ -189,10 +204,10 @@ fn served_logs(
             }
         };
         let engine = QueryEngine::new(logs, options)?;
-        served.push(AccountLogs { accounts, queries: engine.queries(), command });
-        engines.push(engine);
+        served.accounts.push(AccountLogs { accounts, queries: engine.queries(), command });
+        served.engines.push(engine);
     }
-    Ok((served, engines))
+    Ok(served)
 }
 
 fn limits(args: &ServeArgs, accounts: usize) -> StatementLimits {
@@ -218,12 +233,14 @@ struct SqlFronts {
     workers: Arc<Workers>,
     idle: Duration,
     tell: TellLine,
+    /// Notes on what is served, for clients that ask for warnings.
+    notes: Vec<String>,
 }
 
 impl SqlFronts {
     /// Serves until the end comes. All protocols share accounts, connections and workers.
     async fn run(self, end: oneshot::Receiver<()>) -> Result<(), QueryServerError> {
-        let SqlFronts { listen, mysql, tls, accounts, workers, idle, tell } = self;
+        let SqlFronts { listen, mysql, tls, accounts, workers, idle, tell, notes } = self;
         workers.begin().await.map_err(|refusal| QueryServerError::new(refusal.line))?;
         let scheme = if tls.is_some() { "grpc+tls" } else { "grpc" };
         let workers_end = Arc::clone(&workers);
@@ -249,7 +266,7 @@ impl SqlFronts {
             async move {
                 let Some(mysql) = mysql else { return Ok(()) };
                 let listening = |address| say_listening("mysql", address);
-                binlogz_mysql_front::serve(mysql, tell, listening, dropped(ended)).await
+                binlogz_mysql_front::serve(mysql, (tell, notes), listening, dropped(ended)).await
             }
         };
         let listening = |address| say_listening(scheme, address);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_encryption::Keyring;
+use binlogz_figures::moment_of_second;
 use binlogz_relay::{ClosedLogs, EndedLogs, StopAt};
 
 use crate::error::{ReplayError, Result};
@@ -70,6 +71,9 @@ impl<'p> ReplayedLogs<'p> {
             listener.warn(&format!("{}: {why}", logs.place()));
         }
         let ended = logs.ended(stop, folder)?;
+        if let Some(erased) = ended.logs().erased() {
+            listener.warn(&format!("{}: {}", ended.logs().place(), erased.in_words(moment_of_second)));
+        }
         if let Some(torn) = &ended.torn {
             listener.warn(torn);
         }

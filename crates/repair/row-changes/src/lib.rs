@@ -46,7 +46,9 @@ pub use choose::{
     Condition, ConditionError, Direction, Doubt, KeySpan, Operation, PassedTables, Range, RowSelection,
     WantedKeys,
 };
-pub use erase::{Eraser, ErasureAim, ErasureCounts, MayHold, StatementFinding, StatementFindings};
+pub use erase::{
+    Eraser, ErasureAim, ErasureCounts, LogErasure, MayHold, StatementFinding, StatementFindings,
+};
 pub use fold::{BorderCount, Fold, FoldAim, FoldOptions, FoldSummary, FoldTables, LargestNumber};
 pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};

@@ -8,7 +8,8 @@
 //! Their total size is bounded by a budget. Each is kept while someone reads it, and then until its room is needed
 //! for another, the least recently used first. A reader holds one file at a time, so every archive can be read
 //! completely in the room of its largest file. A reader that finds no room waits for a while, and then has to
-//! reconnect. The relay's housekeeping finds the files in the archive.
+//! reconnect. A file from which values were erased meanwhile is restored anew, once nobody reads what it was. The relay's
+//! housekeeping finds the files in the archive.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
@@ -74,10 +75,18 @@ struct BroughtBackState {
 
 #[derive(Debug)]
 struct Entry {
+    version: String,
     size: u64,
     readers: usize,
     is_whole: bool,
     last_used: Instant,
+}
+
+impl Entry {
+    /// Whether it is what the file was before.
+    fn is_former(&self, version: &str) -> bool {
+        self.is_whole && self.version != version
+    }
 }
 
 /// A reader's hold on a file, which stays until this is dropped.
@@ -105,6 +114,8 @@ pub struct PurgedFile<'a> {
     pub kept: &'a LineageLog,
     /// Its number.
     pub number: FileNumber,
+    /// Tells its bytes from others that it may have had ([`ClosedLog::version`](crate::ClosedLog::version)).
+    pub version: &'a str,
 }
 
 impl BroughtBack {
@@ -148,25 +159,31 @@ impl BroughtBack {
         let until = Instant::now() + self.wait_max;
         let mut state = self.state.lock();
         loop {
-            let is_there = state.files.get(&key).map(|entry| entry.is_whole);
-            if is_there == Some(true) {
-                if let Some(entry) = state.files.get_mut(&key) {
-                    entry.readers += 1;
-                }
+            let is_former = state.files.get(&key).is_some_and(|entry| entry.is_former(place.version));
+            if is_former && state.files.get(&key).is_some_and(|entry| entry.readers == 0) {
+                remove(&mut state, place.lineages, key)?;
+                continue;
+            }
+            if let Some(entry) = state.files.get_mut(&key).filter(|entry| entry.is_whole && !is_former) {
+                entry.readers += 1;
                 return Ok(FileLease { of: Arc::clone(self), key });
             }
-            // Another reader may be restoring it.
-            if is_there.is_none() && self.has_room(&mut state, place.lineages, size)? {
+            // Another reader may be restoring it, or reading what it was.
+            if !state.files.contains_key(&key) && self.has_room(&mut state, place.lineages, size)? {
                 break;
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(self.no_room(&name, size, &state));
+                return Err(match is_former {
+                    true => self.still_read(&name),
+                    false => self.no_room(&name, size, &state),
+                });
             }
             self.changed.wait_for(&mut state, left);
         }
         let last_used = Instant::now();
-        state.files.insert(key, Entry { size, readers: 1, is_whole: false, last_used });
+        let version = place.version.to_owned();
+        state.files.insert(key, Entry { version, size, readers: 1, is_whole: false, last_used });
         state.bytes += size;
         drop(state);
         // Releases the room if the file is not completed.
@@ -196,6 +213,13 @@ impl BroughtBack {
             let key = *key;
             remove(state, lineages, key)?;
         }
+    }
+
+    fn still_read(&self, name: &str) -> Error {
+        Error::io(format!("bring {name} back from the archive"))(io::Error::other(format!(
+            "others read it as it was before values were erased from it, for {:?} now; the client has to come again",
+            self.wait_max
+        )))
     }
 
     fn no_room(&self, name: &str, size: u64, state: &BroughtBackState) -> Error {
@@ -333,8 +357,14 @@ mod tests {
 
     impl Test {
         fn lease(&self, number: u64, size: usize) -> Result<FileLease> {
-            let place = PurgedFile { lineages: &self.lineages, kept: &self.kept, number: FileNumber(number) };
-            self.brought_back.lease(&place, size as u64, &mut |out| out.write_all(&vec![number as u8; size]))
+            self.lease_version(number, size, "")
+        }
+
+        fn lease_version(&self, number: u64, size: usize, version: &str) -> Result<FileLease> {
+            let number = FileNumber(number);
+            let place = PurgedFile { lineages: &self.lineages, kept: &self.kept, number, version };
+            self.brought_back
+                .lease(&place, size as u64, &mut |out| out.write_all(&vec![number.0 as u8; size]))
         }
 
         fn there(&self) -> Vec<u64> {
@@ -375,6 +405,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_another_version_takes_the_place_of_one_that_nobody_reads() {
+        let test = test(100);
+        let size =
+            || test.disk.storage.open(&brought_back_name("binlog.000001"), false).unwrap().len().unwrap();
+        let former = test.lease_version(1, 40, "with values").unwrap();
+        let error = test.lease_version(1, 30, "without").unwrap_err();
+        assert!(error.to_string().contains("others read it as it was before values were erased"), "{error}");
+        assert_eq!(size(), 40);
+        drop(former);
+        test.lease_version(1, 30, "without").unwrap();
+        assert_eq!((size(), test.brought_back.bytes()), (30, 30));
+    }
+
+    #[test]
     fn what_is_larger_than_the_budget_is_refused_with_its_size() {
         let error = test(100).lease(7, 101).unwrap_err();
         assert!(matches!(error, Error::Refused(_)), "{error}");
@@ -397,7 +441,8 @@ mod tests {
     #[test]
     fn one_that_can_not_be_restored_leaves_nothing() {
         let test = test(100);
-        let place = PurgedFile { lineages: &test.lineages, kept: &test.kept, number: FileNumber(1) };
+        let number = FileNumber(1);
+        let place = PurgedFile { lineages: &test.lineages, kept: &test.kept, number, version: "" };
         let mut write = |out: &mut dyn Write| out.write_all(b"half").and(Err(io::Error::other("SHA-256")));
         assert!(test.brought_back.lease(&place, 60, &mut write).is_err());
         assert!(test.kept.store.reader(FileNumber(1), 0).is_err());

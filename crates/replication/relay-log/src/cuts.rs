@@ -72,6 +72,8 @@ struct KnownCuts {
     gtids: GtidSet,
     /// Nothing will be added to it.
     is_whole: bool,
+    /// The version of the file in which they were found again; empty: none.
+    version: String,
 }
 
 impl KnownCuts {
@@ -168,6 +170,40 @@ impl Cuts {
     pub fn is_at(&self, store: &BinlogStore, file: FileNumber, stored: u64) -> Result<bool> {
         let is_at = |known: &KnownCuts| known.cuts.binary_search_by_key(&stored, |cut| cut.stored).is_ok();
         self.look(store, file, |known| known.to > stored, is_at)
+    }
+
+    /// Finds the known cuts of a file again, once for each version of it that has fewer values: each is before the transaction before which it was.
+    ///
+    /// # Errors
+    ///
+    /// A file that can't be read, or has transactions without GTIDs.
+    pub fn find_again(&self, store: &BinlogStore, file: FileNumber, version: &str) -> Result<()> {
+        let Some(known) = self.files.lock().get(&file).map(Arc::clone) else { return Ok(()) };
+        let mut known = known.lock();
+        if known.cuts.is_empty() || known.version == version {
+            return Ok(());
+        }
+        let head = StoredHead::read(store, file)?;
+        let mut walker = GroupWalker::new(store.reader(file, head.end())?, head.framing(), head.end());
+        let mut gtids = GtidSet::new();
+        let mut found = 0;
+        while let Some(group) = walker.next_group()? {
+            let (true, Some(gtid)) = (group.first.event_type.is_gtid(), group.gtid) else { continue };
+            if let Some(cut) = known.cuts.get_mut(found).filter(|cut| cut.gtids == gtids) {
+                cut.stored = group.begin;
+                found += 1;
+            }
+            gtids.add(gtid);
+        }
+        if found < known.cuts.len() {
+            return Err(Error::Refused(format!(
+                "{}: values were erased from it in the archive, and where its uncompressed files begin can't be found again without GTIDs",
+                store.names().log(file)
+            )));
+        }
+        version.clone_into(&mut known.version);
+        self.has_news.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Reads the headers that were not read yet, unless enough is known.

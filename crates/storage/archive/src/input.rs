@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::directory::{LogDirectory, NeededDirectory};
 use crate::error::Error;
-use crate::format::{ErasureNote, FileEntry, Manifest};
+use crate::format::{ErasedLogs, FileEntry, Manifest};
 use crate::part::{BlockRun, LogParts, ObjectContents, PickedLog};
 use crate::restore::{self, LastObject};
 use crate::storage::{self, ArchiveStorage};
@@ -143,6 +143,14 @@ pub fn expand(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<PathBuf>, 
     Ok(expanded)
 }
 
+/// The logs among these, as [`expand`] gives them, from which values were erased; `None`: there is none. What can't be read has an error of its own
+/// when it is opened.
+pub fn erased<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<ErasedLogs> {
+    let entries: Vec<FileEntry> =
+        paths.into_iter().filter_map(|path| find(path).ok().flatten()).map(|log| log.entry).collect();
+    ErasedLogs::among(&entries)
+}
+
 /// The archived log that a path names; `None`: it names none.
 ///
 /// # Errors
@@ -228,11 +236,6 @@ impl ArchivedLog {
     /// The log's transactions, as the archive's manifest has them; `None`: the manifest's GTIDs can't be read.
     pub fn gtids(&self) -> Option<GtidSet> {
         self.entry.gtid_set().ok()
-    }
-
-    /// The runs that erased values from it.
-    pub fn erasures(&self) -> &[ErasureNote] {
-        &self.entry.erasures
     }
 
     /// The facts that place this log among others, from the archive's manifest.

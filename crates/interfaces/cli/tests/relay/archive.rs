@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, Running, name, url};
+use binlogz_binlog::event::FormatDescription;
+use binlogz_binlog::{EventType, Framing};
 use binlogz_testkit::random::Random;
 use binlogz_testkit::{MysqlSandbox, Tool, mutate, require_tool, setting};
 
@@ -67,6 +69,113 @@ fn files_are_purged_once_they_are_archived_and_come_back_for_replicas() {
             "{messages:?}"
         );
     }
+}
+
+/// An event of a log: where it begins, and its type.
+fn places(log: &Path) -> Vec<(u64, EventType)> {
+    let bytes = fs::read(log).unwrap();
+    let first = Framing::new().next_frame(&bytes[4..]).unwrap().unwrap().verify().unwrap();
+    let framing = Framing::of(&FormatDescription::decode_frame(&first).unwrap());
+    let mut places = Vec::new();
+    let mut offset = 4;
+    while let Some(read) = framing.next_frame(&bytes[offset..]).unwrap() {
+        let frame = read.verify().unwrap();
+        places.push((offset as u64, frame.event_type()));
+        offset += frame.bytes().len();
+    }
+    places
+}
+
+/// Purged files of which an archive lacks values since: served by GTID, and by those positions that are still theirs.
+#[test]
+fn files_that_come_from_an_erased_archive_have_their_own_positions_or_are_refused() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    let row = |id: u32| format!("INSERT INTO d.t VALUES ({id}, REPEAT('person {id} ', 9));");
+    let rows: String = (40..=44).map(row).collect();
+    source.sql(&format!("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY, body TEXT); FLUSH BINARY LOGS; {rows} FLUSH BINARY LOGS; INSERT INTO d.t VALUES (99, '')")).unwrap();
+    let mut relay = configuration(&source).start(&folder);
+    relay.has_all_of(&source);
+    relay.wait_for("purge", |relay| {
+        let listed =
+            relay.sql(mysql, "boss", &["--ssl-mode=DISABLED"], "SHOW BINARY LOGS").unwrap_or_default();
+        listed.starts_with("binlog.000003").then_some(())
+    });
+    let fetched = |relay: &Relay, from: u64, name: &str| {
+        let into = folder.path("fetched");
+        let _ = fs::remove_dir_all(&into);
+        let start = format!("--start-position={from}");
+        let done = relay.fetch(mysql, "boss", &into, &[&start], &[name]);
+        done.map(|paths| fs::read(&paths[0]).unwrap())
+    };
+    let has = |log: &[u8], text: &str| log.windows(text.len()).any(|bytes| bytes == text.as_bytes());
+    // Where the transactions begin, as the server and the relay have it.
+    let own = source.datadir().join("binlog.000002");
+    let begins: Vec<u64> =
+        places(&own).into_iter().filter(|(_, event)| event.is_gtid()).map(|(offset, _)| offset).collect();
+    assert_eq!(begins.len(), 5);
+    assert!(has(&fetched(&relay, begins[4], "binlog.000002").unwrap(), "person 44"));
+    let erase = [
+        "archive",
+        "erase",
+        "arc",
+        "--table",
+        "d.t",
+        "--where",
+        "@1 = 42",
+        "--blank",
+        "@2",
+        "--execute",
+        "--grace",
+        "0",
+    ];
+    let ran = folder.run(erase);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.text(), ran.stderr);
+    // Nobody reads the file as it was.
+    let whole = fetched(&relay, 4, "binlog.000002").unwrap();
+    assert!(has(&whole, "person 41") && has(&whole, "person 43") && !has(&whole, "person 42"));
+    assert!(whole.len() < fs::metadata(&own).unwrap().len() as usize);
+    for begin in &begins[..3] {
+        let log = fetched(&relay, *begin, "binlog.000002").unwrap();
+        assert!(has(&log, "person 44") && !has(&log, "person 42"), "{begin}");
+    }
+    for begin in &begins[3..] {
+        let refused = fetched(&relay, *begin, "binlog.000002").unwrap_err();
+        let expected = format!(
+            "Values were erased from binlog.000002 in the archive: positions after {} are others since",
+            begins[2]
+        );
+        assert!(refused.contains(&expected), "{begin}: {refused}");
+    }
+    assert!(!has(&fetched(&relay, 4, "binlog-u.000002").unwrap(), "person 42"));
+    let refused = fetched(&relay, begins[1], "binlog-u.000002").unwrap_err();
+    assert!(refused.contains("positions after 4 are others since"), "{refused}");
+    let note = "binlog.000002 back from ";
+    let said = relay.messages();
+    let lines: Vec<_> = said.iter().filter(|line| line.contains(note)).collect();
+    assert!(
+        lines.len() == 2 && lines[1].contains("values of 1 row change of d.t were erased since"),
+        "{lines:?}"
+    );
+    // By GTID: all but the values.
+    let replica = mysql.sandbox().start().unwrap();
+    relay.replicates_to(&replica, "boss", "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_AUTO_POSITION=1");
+    replica.wait_for_source(&source).unwrap_or_else(|error| panic!("{error}\n{}", relay.said()));
+    let bodies = replica.sql("SELECT id, body = '' FROM d.t ORDER BY id").unwrap();
+    assert_eq!(bodies.split_whitespace().collect::<Vec<_>>().join(" "), "40 0 41 0 42 1 43 0 44 0 99 1");
+    // By a position of before, the replica stops.
+    let replica = mysql.sandbox().start().unwrap();
+    let by_position = format!(
+        "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_LOG_FILE='binlog.000002', SOURCE_LOG_POS={}",
+        begins[4]
+    );
+    relay.replicates_to(&replica, "boss", &by_position);
+    relay.wait_for("refusal", |_| {
+        let status = replica.replica_status().unwrap();
+        (status["Last_IO_Errno"] == "13114" && status["Last_IO_Error"].contains("go on by GTID"))
+            .then_some(())
+    });
 }
 
 /// Of an archive that is a selection no file takes a purged one's place; one whose selection isn't certain stays.

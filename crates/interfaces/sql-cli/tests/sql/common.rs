@@ -1,16 +1,23 @@
 //! Runs the real program over the samples, as they are, compressed, and in an archive.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::{CreateOutcome, Creator};
+use binlogz_archive::erase::{self, EraseOptions, ErasePlan, LogRemains, WrittenRemains};
+use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{self, ArchiveStorage};
+use binlogz_archive::{Level, Scratch};
 use binlogz_flow::{Input, Rewrite, Rewriter};
 use binlogz_payload::CompressOptions;
+use binlogz_row_changes::{Condition, Eraser, ErasureAim};
+use binlogz_schema::TablesOfLogs;
 use tempfile::TempDir;
 
 /// Bytes of an archive's blocks here: small, so that there are some to skip.
@@ -106,6 +113,53 @@ pub(crate) fn archive_in(storage: &dyn ArchiveStorage, logs: &[PathBuf]) {
         creator.add(name, Arc::new(File::open(path).unwrap())).unwrap();
     }
     creator.finish().unwrap();
+}
+
+/// An archive of the first sample from which the changes of a row were taken out.
+pub(crate) fn erased_archive(folder: &Path) -> PathBuf {
+    let archive = folder.join("erased");
+    archive_of(&SHAPES.plain[..1], &archive);
+    let storage = storage::at(&archive).unwrap();
+    let manifest = Manifest::read(&storage).unwrap().unwrap();
+    let aim = ErasureAim {
+        table: ("employees".to_owned(), "employees".to_owned()),
+        condition: Condition::parse("@1 = 10001").unwrap(),
+        rows: true,
+        null: Vec::new(),
+        blank: Vec::new(),
+        texts: false,
+    };
+    let eraser = Eraser::new(&aim, Arc::new(TablesOfLogs::forward(None)));
+    let plan = ErasePlan::of(&manifest, manifest.files.clone(), BTreeSet::new());
+    let options = EraseOptions {
+        table: aim.shown(),
+        level: Level::Fast,
+        workers: 1,
+        grace: Duration::ZERO,
+        now: SystemTime::now(),
+    };
+    let summary = erase::erase(&storage, &plan, &options, &mut ErasedRows(eraser), &mut |_| {}).unwrap();
+    assert!(summary.logs[0].erasures[0].rows > 0);
+    archive
+}
+
+/// What is left of logs without the rows.
+struct ErasedRows<'a>(Eraser<'a>);
+
+impl LogRemains for ErasedRows<'_> {
+    fn pass(&mut self, _: &FileEntry) -> binlogz_archive::Result<()> {
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        file: &FileEntry,
+        plain: Arc<Scratch>,
+        out: &mut dyn Write,
+    ) -> binlogz_archive::Result<WrittenRemains> {
+        let erasure = self.0.write(&file.name, plain, out).unwrap();
+        Ok(WrittenRemains { rows: erasure.counts.rows, same_until: erasure.same_until.unwrap() })
+    }
 }
 
 /// The samples, plain; compressed by us; in an archive of small blocks.

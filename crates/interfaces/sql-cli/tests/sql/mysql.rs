@@ -4,13 +4,14 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use binlogz_testkit::{Tool, mutate, require_tool};
 use binlogz_wire::packet::message_from;
 
-use crate::common::{Ran, SHAPES, root, schema, sql};
+use crate::common::{Ran, SHAPES, erased_archive, root, schema, sql};
 use crate::processor::{assert_quiet_soon, wait_until_busy};
 
 const PASSWORD: &str = "s3cret";
@@ -111,9 +112,13 @@ struct MysqlServing {
 
 impl MysqlServing {
     fn start(options: &[&str], password: Option<&str>) -> Self {
+        Self::over(&SHAPES.plain, options, password)
+    }
+
+    fn over(logs: &[PathBuf], options: &[&str], password: Option<&str>) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let mut command = sql(["serve", "--listen", "127.0.0.1:0", "--mysql", "127.0.0.1:0", "--schema"]);
-        command.arg(schema()).args(options).args(&SHAPES.plain).env("TMPDIR", temporary.path());
+        command.arg(schema()).args(options).args(logs).env("TMPDIR", temporary.path());
         if let Some(password) = password {
             command.args(["--user", "reader"]).env("BINLOGZ_SQL_PASSWORD", password);
         }
@@ -519,4 +524,29 @@ fn hostile_clients_keep_nobody_out() {
     }
     drop(silent);
     assert_eq!(honest.ask("SELECT count(*) FROM transactions").unwrap().len(), 1);
+}
+
+/// Values that were erased from an archive are missing in answers, which have that as a note.
+#[test]
+fn answers_from_an_erased_archive_have_a_warning() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = tempfile::tempdir().unwrap();
+    let archive = erased_archive(folder.path());
+    let serving = MysqlServing::over(&[archive], &[], None);
+    let asked = |statements: &str| {
+        let mut command: Command = mysql.command("mysql");
+        command.args(["--no-defaults", "-h127.0.0.1", "-P", serving.port(), "-u", "anybody", "--batch"]);
+        let output =
+            command.args(["--show-warnings", "--skip-column-names", "-e", statements]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+    };
+    let note = "1 log is not byte for byte its server's: values were erased since ";
+    let out = asked("SELECT count(*) FROM changes");
+    assert!(out.contains(&format!("Note (Code 1105): {note}")) && !out.contains("employees"), "{out}");
+    let out = asked("SELECT count(*) FROM changes; SHOW WARNINGS; SHOW WARNINGS");
+    assert_eq!(out.matches(&format!("Note\t1105\t{note}")).count(), 2, "{out}");
+    let out = asked(
+        "SELECT count(*) FROM changes; SELECT 1 = @@autocommit; SHOW WARNINGS; SELECT @@autocommit; SHOW WARNINGS",
+    );
+    assert!(!out.contains("Note\t"), "{out}");
 }

@@ -10,7 +10,7 @@ use binlogz_archive::restore;
 use binlogz_archive::storage;
 use binlogz_flow::ReadAt;
 
-use crate::common::{ask, root};
+use crate::common::{ask, erased_archive, root};
 
 /// An archive of the first sample with two of its four tables, and its log restored.
 fn selection(folder: &Path) -> [PathBuf; 2] {
@@ -65,4 +65,14 @@ fn a_selection_answers_no_question_and_its_restored_log_names_left_out_tables() 
     let whole = root().join("samples/plain/binlog.000001");
     assert_eq!(fs::metadata(&whole).unwrap().len(), fs::metadata(&restored).unwrap().len());
     ask(QUESTIONS[3], &[whole]).ok();
+}
+
+#[test]
+fn a_question_to_an_erased_archive_is_answered_with_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = erased_archive(folder.path());
+    let ran = ask("SELECT count(*) FROM changes WHERE \"table\" = 'employees'", &[archive]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let note = "warning: 1 log is not byte for byte its server's: values of 1 row change of employees.employees were erased since ";
+    assert_eq!(ran.error.matches(note).count(), 1, "{}", ran.error);
 }

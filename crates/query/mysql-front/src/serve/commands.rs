@@ -123,6 +123,7 @@ impl MysqlConnection {
         if self.answer_locally(text).await {
             return Ok(());
         }
+        self.has_notes = false;
         if word == "SET" {
             // A form of it that isn't understood.
             let message =
@@ -249,7 +250,9 @@ impl MysqlConnection {
             match next {
                 Ok(Some(bytes)) => messages(&bytes).for_each(|row| self.session.pass_on(row)),
                 Ok(None) => {
-                    self.session.end_of_rows();
+                    self.has_notes = true;
+                    let warnings = u16::try_from(self.shared.notes.len()).unwrap_or(u16::MAX);
+                    self.session.end_of_rows_with_warnings(warnings);
                     return Ok(());
                 }
                 Err(refusal) => {

@@ -65,6 +65,8 @@ pub(super) struct MysqlConnection {
     pub(super) database: String,
     pub(super) variables: FrontVariables,
     pub(super) prepared: PreparedQueries,
+    /// Whether the last statement asked the logs, so that their notes are its warnings.
+    pub(super) has_notes: bool,
     /// The step that COM_CHANGE_USER gave without more bytes.
     pub(super) step: Option<ReplicaStep>,
     /// Bytes of the first command are compressed.
@@ -107,6 +109,7 @@ impl MysqlConnection {
             database: String::new(),
             variables: FrontVariables::default(),
             prepared,
+            has_notes: false,
             step: None,
             has_begun: false,
         }

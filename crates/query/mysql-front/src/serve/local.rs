@@ -11,6 +11,9 @@ use super::connection::MysqlConnection;
 use crate::errors::{ACCESS_DENIED, NOT_SUPPORTED, WRONG_VALUE, error};
 use crate::variables::{CHANGED_SIZE_MAX, FrontVariables, VERSION, VariableKind, check_character_set};
 
+/// The number of a note that has none of its own: ER_UNKNOWN_ERROR, which servers use so, too.
+const NOTE_NUMBER: &str = "1105";
+
 /// The refusal of a statement that another client has stopped.
 pub(super) fn stopped() -> StatementRefusal {
     StatementRefusal::new(Blame::Stopped, "Query execution was interrupted")
@@ -38,6 +41,7 @@ impl MysqlConnection {
         let Some(statement) = Statement::parse(text) else {
             return self.unlocked(text);
         };
+        self.has_notes &= matches!(statement, Statement::ShowWarnings);
         let done = match statement {
             Statement::Select(items) => return self.select(&items),
             Statement::ShowVariables(shown) => {
@@ -54,7 +58,13 @@ impl MysqlConnection {
             }
             Statement::ShowWarnings => {
                 let number = ReplyColumn { name: "Code", kind: ResultKind::INTEGER };
-                self.session.rows(&[text_column("Level"), number, text_column("Message")], &[]);
+                let notes = if self.has_notes { self.shared.notes.as_slice() } else { &[] };
+                let row = |note: &String| {
+                    let cells = ["Note", NOTE_NUMBER, note.as_str()];
+                    cells.map(|text| Some(text.as_bytes().to_vec())).to_vec()
+                };
+                let rows: Vec<ResultRow> = notes.iter().map(row).collect();
+                self.session.rows(&[text_column("Level"), number, text_column("Message")], &rows);
                 return true;
             }
             Statement::Use(database) => {

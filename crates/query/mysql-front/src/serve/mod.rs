@@ -39,20 +39,22 @@ pub(crate) struct FrontShared {
     workers: Arc<Workers>,
     idle: Duration,
     tell: TellLine,
+    /// What is to be known of the logs.
+    notes: Vec<String>,
     tls: Option<tokio_rustls::TlsAcceptor>,
     /// Whether clients must use it: those that come from other machines.
     requires_tls: bool,
     clients: Arc<ConnectedClients>,
 }
 
-/// Serves MySQL's clients until `end` comes. `listening` gets the address it listens on.
+/// Serves MySQL's clients until `end` comes. `listening` gets the address it listens on. Each query has the notes as its warnings.
 ///
 /// # Errors
 ///
 /// An address or a certificate that can't be used.
 pub async fn serve(
     server: ProtocolServer,
-    tell: TellLine,
+    (tell, notes): (TellLine, Vec<String>),
     listening: impl FnOnce(SocketAddr),
     end: impl Future<Output = ()>,
 ) -> Result<(), QueryServerError> {
@@ -63,8 +65,18 @@ pub async fn serve(
     let ProtocolServer { accounts, logins, prepared, workers, idle, .. } = server;
     let clients: Arc<ConnectedClients> = Arc::default();
     let clients_end = Arc::clone(&clients);
-    let shared =
-        Arc::new(FrontShared { accounts, logins, prepared, workers, idle, tell, tls, requires_tls, clients });
+    let shared = Arc::new(FrontShared {
+        accounts,
+        logins,
+        prepared,
+        workers,
+        idle,
+        tell,
+        notes,
+        tls,
+        requires_tls,
+        clients,
+    });
     let accept = async move {
         loop {
             let bytes = listener.next().await;

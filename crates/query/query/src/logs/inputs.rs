@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::{panic, thread};
 
 use binlogz_archive::directory::{LogDirectory, NeededDirectory};
+use binlogz_archive::format::ErasedLogs;
 use binlogz_archive::format::contents::ListedTable;
 use binlogz_archive::part::{BlockRun, PickedLog};
 use binlogz_archive::{Scratch, input};
@@ -276,6 +277,16 @@ impl Logs {
     pub(crate) fn size(&self) -> Option<u64> {
         let sizes = || self.logs.iter().map(|log| Some(log.size()).filter(|size| *size > 0)).sum();
         *self.size.get_or_init(|| apart(sizes))
+    }
+
+    /// The logs in archives from which values were erased.
+    pub fn erased(&self) -> Option<ErasedLogs> {
+        let path = |log: &Log| match &log.source {
+            Source::Path(path) => Some(path.clone()),
+            Source::Spooled(..) | Source::Masked(..) | Source::Received(..) => None,
+        };
+        let paths: Vec<PathBuf> = self.logs.iter().filter_map(path).collect();
+        input::erased(paths.iter().map(PathBuf::as_path))
     }
 
     /// Looks whether each begins as a log, encrypted or not.

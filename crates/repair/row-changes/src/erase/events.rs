@@ -109,11 +109,13 @@ pub(super) struct RemainingLog<'o> {
     out: &'o mut dyn Write,
     offset: u64,
     checksum: ChecksumAlgorithm,
+    /// Where the first transaction begins that is other than it was.
+    pub(super) same_until: Option<u64>,
 }
 
 impl<'o> RemainingLog<'o> {
     pub(super) fn new(out: &'o mut dyn Write) -> Self {
-        RemainingLog { out, offset: 0, checksum: ChecksumAlgorithm::NONE }
+        RemainingLog { out, offset: 0, checksum: ChecksumAlgorithm::NONE, same_until: None }
     }
 
     /// Begins a log.
@@ -160,6 +162,9 @@ impl<'o> RemainingLog<'o> {
         gtid: Option<EventRead<'_>>,
         events: &ErasureEvents,
     ) -> Result<(), Error> {
+        if events.is_changed {
+            self.same_until.get_or_insert(self.offset);
+        }
         if let Some(event) = gtid {
             let has_length = event.header.event_type != EventType::MARIADB_GTID;
             match has_length && events.is_changed {

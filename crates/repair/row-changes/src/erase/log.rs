@@ -28,7 +28,7 @@ use super::findings::{StatementFindings, StatementLook, statement_text};
 use super::plan::{PlannedTables, TableErasure};
 use super::rows::remaining;
 use super::statement::{OpenStatement, TextBesideRows};
-use super::{ErasureAim, ErasureCounts, cut};
+use super::{ErasureAim, ErasureCounts, LogErasure, cut};
 use crate::pass::Error;
 
 /// The most bytes of a payload that is opened here: only those that no codec reproduced are.
@@ -104,8 +104,8 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         self.end_log()
     }
 
-    pub(super) fn finish(self) -> ErasureCounts {
-        self.counts
+    pub(super) fn finish(self) -> LogErasure {
+        LogErasure { counts: self.counts, same_until: self.log.same_until }
     }
 
     /// The log ends, perhaps within a transaction, which stays as it is.

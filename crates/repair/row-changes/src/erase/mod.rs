@@ -71,6 +71,15 @@ pub struct ErasureCounts {
     pub rewritten_alike: u64,
 }
 
+/// What is left of one log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogErasure {
+    /// What was erased from it.
+    pub counts: ErasureCounts,
+    /// Up to this offset what is left has the bytes of the log; `None`: all of it has.
+    pub same_until: Option<u64>,
+}
+
 /// Goes over the logs of an archive in their order, and erases.
 pub struct Eraser<'a> {
     aim: &'a ErasureAim,
@@ -104,7 +113,7 @@ impl<'a> Eraser<'a> {
         look.finish()
     }
 
-    /// Writes what is left of the next log. Returns what was erased from it.
+    /// Writes what is left of the next log.
     ///
     /// # Errors
     ///
@@ -114,13 +123,13 @@ impl<'a> Eraser<'a> {
         name: &str,
         log: Arc<dyn ReadAt>,
         out: &mut dyn Write,
-    ) -> Result<ErasureCounts, Error> {
+    ) -> Result<LogErasure, Error> {
         self.planned.begin_log(name);
         let mut rewriting = LogRewriting::new(self.aim, name, &mut self.planned, &mut self.findings, out);
         rewriting.run(log)?;
-        let counts = rewriting.finish();
-        self.counts.add(&counts);
-        Ok(counts)
+        let erasure = rewriting.finish();
+        self.counts.add(&erasure.counts);
+        Ok(erasure)
     }
 
     /// What was erased so far.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use binlogz_archive::chosen_tables::is_selected_name;
-use binlogz_archive::format::{FileEntry, Manifest};
+use binlogz_archive::format::{ErasedLogs, FileEntry, Manifest};
 use binlogz_archive::storage::{self, ArchiveStorage};
 use binlogz_archive::{Error as ArchiveError, log, restore};
 use binlogz_binlog::gtid::GtidSet;
@@ -54,6 +54,30 @@ pub struct ClosedLog {
     /// Bytes, at most.
     pub size: u64,
     bytes: Bytes,
+}
+
+impl ClosedLog {
+    fn entry(&self) -> Option<&FileEntry> {
+        match &self.bytes {
+            Bytes::Archived(entry) => Some(entry),
+            Bytes::File(..) => None,
+        }
+    }
+
+    /// What was erased from it; `None`: nothing.
+    pub fn erased(&self) -> Option<ErasedLogs> {
+        ErasedLogs::among(self.entry())
+    }
+
+    /// Up to here its positions are those of its server's log; `None`: all are.
+    pub fn positions_until(&self) -> Option<u64> {
+        self.entry().and_then(FileEntry::positions_until)
+    }
+
+    /// Tells its bytes from those that it had before values were erased from it.
+    pub fn version(&self) -> &str {
+        self.entry().map_or("", |entry| &entry.sha256)
+    }
 }
 
 enum Bytes {
@@ -278,6 +302,11 @@ impl ClosedLogs {
     /// A warning about the order of the logs, if it is not certain.
     pub fn uncertain(&self) -> Option<&str> {
         self.by_numbers.as_deref()
+    }
+
+    /// Those of an archive from which values were erased.
+    pub fn erased(&self) -> Option<ErasedLogs> {
+        ErasedLogs::among(self.logs.values().filter_map(ClosedLog::entry))
     }
 
     /// The first log that has transactions without GTIDs, as far as its begin or its transactions were looked at.

@@ -16,8 +16,9 @@ use binlogz_archive::chosen_tables::{self, SelectedLog, TableChoice, selected_na
 use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::storage::encrypted::KEY_FILE;
 use binlogz_archive::storage::{self, ArchiveStorage};
-use binlogz_binlog::MAGIC_ENCRYPTED;
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{MAGIC, MAGIC_ENCRYPTED};
+use binlogz_figures::moment_of_second;
 use binlogz_flow::{Input, ReadAt};
 use binlogz_payload::Library;
 use binlogz_relay_log::{
@@ -468,12 +469,29 @@ pub(crate) fn lease(
     kept: &LineageLog,
     number: FileNumber,
 ) -> Result<Option<FileLease>> {
+    lease_at(house, kept, number, (Form::Received, MAGIC.len() as u64))
+}
+
+/// [`lease`] for a reader that begins at this offset of a file of a form.
+///
+/// # Errors
+///
+/// As [`lease`]; values were erased from the file before that offset, so that it may be one of the file as it was.
+pub(crate) fn lease_at(
+    house: &Housekeeping,
+    kept: &LineageLog,
+    number: FileNumber,
+    begin: (Form, u64),
+) -> Result<Option<FileLease>> {
     if kept.store.logs()?.iter().any(|log| log.number == number) {
-        return Ok(None);
+        // The last of closed logs is on disk as its archive has it.
+        let closed = house.closed.as_ref().and_then(|closed| closed.get(number));
+        return closed.map_or(Ok(()), |log| check_position(log, begin)).map(|()| None);
     }
     let shelf = Shelf::of(house, kept)?.ok_or_else(purged)?;
     let log = shelf.get(number).ok_or_else(purged)?;
-    let place = PurgedFile { lineages: &house.lineages, kept, number };
+    check_position(log, begin)?;
+    let place = PurgedFile { lineages: &house.lineages, kept, number, version: log.version() };
     let mut failed = None;
     let mut came = false;
     let leased = house.brought_back.lease(&place, log.size, &mut |out| {
@@ -486,10 +504,36 @@ pub(crate) fn lease(
     });
     // Errors of the archive are reported in its own words.
     let lease = leased.map_err(|error| failed.unwrap_or(error))?;
+    let erased = log.erased();
     if came {
-        say!(house.telemetry, &format!("brought {} back from {}", log.name, shelf.logs.place()));
+        let note = erased
+            .as_ref()
+            .map_or_else(String::new, |erased| format!(": {}", erased.in_words(moment_of_second)));
+        say!(house.telemetry, &format!("brought {} back from {}{note}", log.name, shelf.logs.place()));
+    }
+    if erased.is_some() {
+        kept.cuts.find_again(&kept.store, number, log.version())?;
     }
     Ok(Some(lease))
+}
+
+/// Positions after the first row that lost values are others than in the file that was purged, and no one can tell which a client means.
+fn check_position(log: &ClosedLog, (form, from): (Form, u64)) -> Result<()> {
+    let begin = MAGIC.len() as u64;
+    let same_until = match (log.positions_until(), form) {
+        (None, _) => return Ok(()),
+        (Some(until), Form::Received) => until.max(begin),
+        // Its positions are others, too.
+        (Some(_), Form::Compressed | Form::Uncompressed) => begin,
+    };
+    if from <= same_until {
+        return Ok(());
+    }
+    Err(Error::Refused(format!(
+        "Values were erased from {} in the archive: positions after {same_until} are others since, and what {from} was isn't known; go on by GTID, or \
+         begin the file at {begin}",
+        log.name
+    )))
 }
 
 /// The error if neither the log nor the archive has the transactions that a client lacks.

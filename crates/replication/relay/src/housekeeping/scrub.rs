@@ -352,6 +352,9 @@ fn from_archive(house: &Housekeeping, kept: &LineageLog, damage: &Damage) -> Res
     let options = house.archive.as_ref().ok_or_else(|| none("there is no archive that has"))?;
     let logs = ClosedLogs::in_archive(&options.place_of(kept), kept.store.names())?;
     let log = logs.get(damage.file).ok_or_else(|| none("the archive does not have"))?;
+    if log.erased().is_some() {
+        return Err(none("in the archive, values were erased from"));
+    }
     let ours = kept.store.reader(damage.file, 0)?;
     let size = ours.end()?;
     if log.size != size {

@@ -3,6 +3,7 @@
 use binlogz_binlog::gtid::GtidSet;
 use serde::{Deserialize, Serialize};
 
+use super::erasure_note::ErasureNote;
 use crate::error::{Error, Result};
 use crate::storage::{LogName, ObjectName};
 
@@ -51,22 +52,15 @@ pub struct FileEntry {
     pub erasures: Vec<ErasureNote>,
 }
 
-/// What one run erased from a log.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ErasureNote {
-    /// When, in seconds since 1970.
-    pub at: u64,
-    /// The table, as `database.table`.
-    pub table: String,
-    /// How many row changes of the log it was done to.
-    pub rows: u64,
-}
-
 impl FileEntry {
     /// Whether values were erased from it.
     pub fn is_erased(&self) -> bool {
         !self.erasures.is_empty()
+    }
+
+    /// Up to here its positions are those of its server's log; `None`: all are, nothing was erased.
+    pub fn positions_until(&self) -> Option<u64> {
+        self.erasures.iter().map(|note| note.same_until).min()
     }
 
     /// Whether a log with this SHA-256 is this one: as it was, or as it is since values were erased from it.

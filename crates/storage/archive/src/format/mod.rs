@@ -2,7 +2,7 @@
 //!
 //! Encodes and decodes the manifest, indexes and block headers, and checks them as they are read.
 //!
-//! - `manifest`: the logs and objects of an archive, as JSON; `file_entry`: a log in it; `parts`: its older entries, if
+//! - `manifest`: the logs and objects of an archive, as JSON; `file_entry`: a log in it; `erasure_note`: what was erased from it, `erased_logs` tells it; `parts`: its older entries, if
 //!   there are many
 //! - `index`: where each block of an object is, its transactions and times
 //! - `contents`: which tables, rows and keys each block holds; `keys`: the filter of keys
@@ -14,6 +14,8 @@ pub(crate) mod block_header;
 pub mod contents;
 pub mod directory;
 pub(crate) mod ends;
+mod erased_logs;
+mod erasure_note;
 mod file_entry;
 pub(crate) mod index;
 mod keys;
@@ -24,8 +26,11 @@ pub(crate) mod version;
 pub use block_header::{BlockHeader, index_anew};
 pub use contents::Contents;
 pub use ends::{HEAD_SIZE, MAGIC};
+pub use erased_logs::ErasedLogs;
+pub use erasure_note::ErasureNote;
+pub(crate) use erasure_note::log_begin;
+pub use file_entry::FileEntry;
 pub(crate) use file_entry::objects;
-pub use file_entry::{ErasureNote, FileEntry};
 pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
 pub use keys::Key;
 pub(crate) use manifest::NO_MANIFEST;

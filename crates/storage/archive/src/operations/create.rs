@@ -16,7 +16,7 @@ use crate::chosen_tables::TableChoice;
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::index;
-use crate::format::{ErasureNote, FileEntry, Manifest};
+use crate::format::{ErasureNote, FileEntry, Manifest, log_begin};
 use crate::log::Cutter;
 use crate::log::active::ActivePart;
 use crate::log::events;
@@ -316,7 +316,7 @@ impl<'a> Creator<'a> {
     }
 
     /// Packs what is left of a log of the archive after values were erased from it: `plain` is that log as it is packed, with
-    /// the transactions of its payloads in their place. Its former objects are retired.
+    /// the transactions of its payloads in their place, as are the offsets of the note. Its former objects are retired.
     ///
     /// # Errors
     ///
@@ -335,7 +335,7 @@ impl<'a> Creator<'a> {
             source_sha256: Some(entry.source_sha256().to_owned()),
             ..entry.clone()
         };
-        anew.erasures.push(note);
+        let plain_until = note.same_until;
         anew.payloads_kept = Payloads::of(plain.as_ref()).count;
         match entry.payload_level {
             Some(level) => {
@@ -351,11 +351,14 @@ impl<'a> Creator<'a> {
                     self.workers,
                 )?;
                 (anew.sha256, anew.size) = hasher.finish();
+                let same_until = ends.places()(plain_until).unwrap_or_else(log_begin);
+                anew.erasures.push(ErasureNote { same_until, ..note });
                 self.pack(&mut anew, DigestReader::new(plain.as_ref()), &mut ends.places())?;
             }
             None => {
                 let (sha256, size, _) = digest(&mut DigestReader::new(plain.as_ref()))?;
                 (anew.sha256, anew.size) = (sha256, size);
+                anew.erasures.push(note);
                 self.pack(&mut anew, DigestReader::new(plain.as_ref()), &mut |_| None)?;
             }
         }

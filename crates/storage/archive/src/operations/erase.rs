@@ -89,13 +89,22 @@ pub trait LogRemains {
     /// A log that can't be read.
     fn pass(&mut self, file: &FileEntry) -> Result<()>;
 
-    /// Writes what is left of the log, of which `plain` has the bytes with the transactions of payloads in their place. Returns how many row
-    /// changes it erased values of.
+    /// Writes what is left of the log, of which `plain` has the bytes with the transactions of payloads in their place.
     ///
     /// # Errors
     ///
     /// A log that can't be read, output that fails.
-    fn write(&mut self, file: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write) -> Result<u64>;
+    fn write(&mut self, file: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write)
+    -> Result<WrittenRemains>;
+}
+
+/// What is left of a log was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WrittenRemains {
+    /// How many row changes values were erased of.
+    pub rows: u64,
+    /// Up to this offset of `plain` the output has the same bytes; a transaction begins there.
+    pub same_until: u64,
 }
 
 /// How to erase.
@@ -246,10 +255,10 @@ fn put_remains(
     };
     let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
-    let rows = remains.write(file, plain, &mut out)?;
+    let WrittenRemains { rows, same_until } = remains.write(file, plain, &mut out)?;
     out.flush().map_err(Error::io("write a temporary file"))?;
     let log = out.into_inner().map_err(|error| Error::io("write a temporary file")(error.into_error()))?;
-    let note = ErasureNote { at: seconds(options.now), table: options.table.clone(), rows };
+    let note = ErasureNote { at: seconds(options.now), table: options.table.clone(), rows, same_until };
     creator.put_erased(file, Arc::new(log), note).map(Ok)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use binlogz_archive::create::Creator;
-use binlogz_archive::erase::{self, EraseOptions, ErasePlan, EraseSummary, LogRemains};
+use binlogz_archive::erase::{self, EraseOptions, ErasePlan, EraseSummary, LogRemains, WrittenRemains};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::prune::{Keep, prune};
 use binlogz_archive::storage::{ArchiveFolder, ArchiveStorage, EncryptedStorage, KeySource};
@@ -59,10 +59,10 @@ impl LogRemains for Blanking {
         Ok(())
     }
 
-    fn write(&mut self, _: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write) -> Result<u64> {
+    fn write(&mut self, _: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write) -> Result<WrittenRemains> {
         let (left, count) = blanked(&bytes_of(&plain));
         out.write_all(&left).map_err(Error::writing)?;
-        Ok(count)
+        Ok(WrittenRemains { rows: count, same_until: 4 })
     }
 }
 

@@ -15,9 +15,10 @@ use binlogz_figures::grouped;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 
-use super::{erased, failure, json, open, print, selection_line};
+use super::{failure, json, open, print, selection_line};
 use crate::Exit;
 use crate::cmd::workers;
+use crate::erased;
 use crate::failure::{CommandFailure, Result, warn};
 use crate::format::ReportFormat;
 use crate::progress::WorkProgress;

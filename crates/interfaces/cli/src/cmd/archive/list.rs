@@ -14,8 +14,9 @@ use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
 use super::coverage::{ListedArchive, checks_of, coverage_of};
-use super::{erased, failure, json, prometheus, selection_line, storage_at};
+use super::{failure, json, prometheus, selection_line, storage_at};
 use crate::Exit;
+use crate::erased;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::format::WatchedFormat;
 use crate::pager;

@@ -6,7 +6,6 @@ mod copy;
 mod coverage;
 mod create;
 mod erase;
-pub(in crate::cmd) mod erased;
 pub(in crate::cmd) mod json;
 mod list;
 mod manner;

@@ -16,10 +16,11 @@ use binlogz_flow::BoundaryMoment;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
-use super::{erased, failure, json, open, print, selection_line};
+use super::{failure, json, open, print, selection_line};
 use crate::Exit;
 use crate::cmd::closed_logs::end_in_words;
 use crate::cmd::workers;
+use crate::erased;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::format::ReportFormat;
 use crate::output::{self, OutputTarget};

@@ -18,12 +18,13 @@ mod unmet;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) use options::DumpCommand;
 use options::{ArgumentsOutcome, DumpFormat, DumpSettings, ParsedArguments};
 
 use crate::failure::{CommandFailure, Result, with_way_to_password};
+use crate::time;
 use binlogz_archive::input as archived;
 use binlogz_binlog::printable;
 use binlogz_figures::Zone;
@@ -104,6 +105,9 @@ impl DumpCall {
                 if !options.is_remote() {
                     let logs = archived::expand(std::mem::take(&mut options.logs));
                     options.logs = logs.map_err(|error| CommandFailure::of_archive(&error))?;
+                    if let Some(erased) = archived::erased(options.logs.iter().map(PathBuf::as_path)) {
+                        tell_line("WARNING", &erased.in_words(time::shown));
+                    }
                 }
                 dump(&options)
             }

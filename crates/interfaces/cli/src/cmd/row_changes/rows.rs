@@ -20,7 +20,6 @@ use super::schema::SchemaArg;
 use super::unlogged::ServerLogging;
 use super::{OTHER_STATEMENTS, PROGRAM_NAME};
 use crate::Exit;
-use crate::cmd::archive::erased;
 use crate::cmd::exits::{ExitsArg, tables_for_masks};
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain, warn};
@@ -192,14 +191,6 @@ fn answer(shown: ShownLife, sources: &RowSources) -> Result<Exit> {
         return Ok(Exit::Negative);
     }
     shown.notes.iter().for_each(|note| complain(note));
-    let erasures = sources.selection.tables.iter().flat_map(|(database, table)| {
-        let table = format!("{database}.{table}");
-        let paths = sources.logs.iter().filter_map(RecoverLog::path);
-        paths.flat_map(move |path| path.erasures_of(&table)).collect::<Vec<_>>()
-    });
-    if let Some(what) = erased::in_words(&erasures.collect::<Vec<_>>()) {
-        warn(&what);
-    }
     if written == 0 {
         warn("no such row was changed in these logs");
         name_likely_tables(&sources.selection, &sources.logs);

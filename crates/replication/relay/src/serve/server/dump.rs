@@ -397,7 +397,7 @@ impl KnownClient {
         from: u64,
         words: String,
     ) -> Result<DumpStart> {
-        let lease = archiving::lease(&self.server.housekeeping, kept, file.file)?;
+        let lease = archiving::lease_at(&self.server.housekeeping, kept, file.file, (form, from))?;
         let kept = Arc::clone(kept);
         Ok(DumpStart { kept, form, file, from, inside: None, has: None, domains: None, lease, words })
     }

@@ -33,7 +33,12 @@ impl ReplicaSession {
 
     /// Answers "done" where the protocol has the end of rows for it: [`Request::SetOption`](super::ReplicaRequest::SetOption).
     pub fn end_of_rows(&mut self) {
-        let eof = EofPacket { warnings: 0, status: self.status };
+        self.end_of_rows_with_warnings(0);
+    }
+
+    /// Ends rows, with warnings that the client may ask for.
+    pub fn end_of_rows_with_warnings(&mut self, warnings: u16) {
+        let eof = EofPacket { warnings, status: self.status };
         self.out.message(|out| eof.encode(out));
     }
 

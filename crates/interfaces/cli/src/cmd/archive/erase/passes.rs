@@ -8,11 +8,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use binlogz_archive::erase::{self, EraseCandidates, LogRemains};
+use binlogz_archive::erase::{self, EraseCandidates, LogRemains, WrittenRemains};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{ArchiveStorage, ObjectName};
 use binlogz_archive::{Error as ArchiveError, Result as ArchiveResult, Scratch};
-use binlogz_row_changes::{Eraser, ErasureAim, ErasureCounts, RowSelection, StatementFindings};
+use binlogz_row_changes::{Eraser, ErasureAim, ErasureCounts, LogErasure, RowSelection, StatementFindings};
 use binlogz_schema::{SchemaFile, TablesOfLogs};
 
 use super::super::failure;
@@ -102,9 +102,10 @@ impl<'p> ErasePasses<'p> {
             }
             let plain = erase::plain(self.archive.storage, file, self.workers)
                 .map_err(failure(self.archive.place))?;
-            let counts = eraser
+            let erasure = eraser
                 .write(&file.name, plain, &mut io::sink())
                 .map_err(|error| self.failure(file, &error))?;
+            let counts = erasure.counts;
             match (counts.is_any(), file.active_size) {
                 (false, _) => {}
                 (true, None) => survey.held.push((file.clone(), counts)),
@@ -181,9 +182,15 @@ impl LogRemains for ErasedRemains<'_> {
         self.kept(done)
     }
 
-    fn write(&mut self, file: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write) -> ArchiveResult<u64> {
+    fn write(
+        &mut self,
+        file: &FileEntry,
+        plain: Arc<Scratch>,
+        out: &mut dyn Write,
+    ) -> ArchiveResult<WrittenRemains> {
         let written = self.eraser.write(&file.name, plain, out);
         let written = written.map_err(|error| self.passes.failure(file, &error));
-        self.kept(written).map(|counts| counts.rows)
+        let LogErasure { counts, same_until } = self.kept(written)?;
+        Ok(WrittenRemains { rows: counts.rows, same_until: same_until.unwrap_or_default() })
     }
 }
