@@ -47,7 +47,8 @@ pub use choose::{
     WantedKeys,
 };
 pub use erase::{
-    Eraser, ErasureAim, ErasureCounts, LogErasure, MayHold, StatementFinding, StatementFindings,
+    ChildReference, Eraser, ErasureAim, ErasureCounts, LogErasure, LoggedDefinitions, MayHold,
+    NoDatabaseOfKey, StatementFinding, StatementFindings, TableCounts,
 };
 pub use fold::{BorderCount, Fold, FoldAim, FoldOptions, FoldSummary, FoldTables, LargestNumber};
 pub use images::LiveRows;

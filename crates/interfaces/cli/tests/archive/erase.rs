@@ -430,7 +430,9 @@ fn the_report_is_a_line_of_json_with_its_digest() -> Result<()> {
     let ran = archived.erase(&["--rows", "--execute", "--format", "json", "--schema", "schema.sql"]);
     assert_eq!(ran.code, Some(0), "{}{}", ran.text(), ran.stderr);
     assert!(
-        ran.stderr.contains("shop.orders refers to shop.customers: its rows are not touched"),
+        ran.stderr.contains(
+            "shop.orders refers to shop.customers: its rows are not touched, --children erases them too"
+        ),
         "{}",
         ran.stderr
     );
@@ -470,6 +472,190 @@ fn the_report_is_a_line_of_json_with_its_digest() -> Result<()> {
     let listed = archived.folder.run(["archive", "list", "--format", "json", "arc"]);
     let listed: serde_json::Value = serde_json::from_str(listed.text()).unwrap();
     assert_eq!(listed["logs"][0]["erasures"][0]["table"], "shop.customers");
+    Ok(())
+}
+
+/// Customers, their orders, and the items of these; a customer has an order that is the best, so the keys are a circle.
+const FAMILY: &str = "CREATE DATABASE shop; USE shop;
+    CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(40), best INT);
+    CREATE TABLE orders (id INT PRIMARY KEY, customer INT, address VARCHAR(60) NOT NULL,
+        FOREIGN KEY (customer) REFERENCES customers (id) ON DELETE CASCADE);
+    CREATE TABLE items (id INT PRIMARY KEY, of_order INT, what VARCHAR(60) NOT NULL);
+    ALTER TABLE items ADD FOREIGN KEY (of_order) REFERENCES orders;
+    ALTER TABLE customers ADD FOREIGN KEY (best) REFERENCES orders (id);
+    CREATE TABLE others (id INT PRIMARY KEY, customer INT, what VARCHAR(60));";
+
+/// Logs of three persons with two orders each and two items of each; one item comes before its order, one order goes to another customer.
+fn family_logs(server: &MysqlSandbox, folder: &Folder) -> Result<Vec<PathBuf>> {
+    let mut sql = FAMILY.replace("REFERENCES orders;", "REFERENCES orders (id);");
+    sql += "SET foreign_key_checks = 0; INSERT INTO items VALUES (30, 3, 'planted item 30.'); SET foreign_key_checks = 1;";
+    for customer in 41..=43 {
+        sql += &format!("INSERT INTO customers VALUES ({customer}, 'planted name {customer}.', NULL);");
+        for order in [2 * (customer - 41) + 1, 2 * (customer - 41) + 2] {
+            sql += &format!("INSERT INTO orders VALUES ({order}, {customer}, 'planted address {order}.');");
+            for item in [10 * order, 10 * order + 1].into_iter().filter(|item| *item != 30) {
+                sql += &format!("INSERT INTO items VALUES ({item}, {order}, 'planted item {item}.');");
+            }
+        }
+    }
+    sql += "INSERT INTO others VALUES (42, 42, 'planted other 42.'); FLUSH BINARY LOGS;
+        UPDATE customers SET best = 2 * (id - 41) + 1; UPDATE items SET what = CONCAT(what, '!') WHERE id % 10 = 1;
+        UPDATE orders SET customer = 43 WHERE id = 4; UPDATE items SET what = CONCAT(what, '?') WHERE of_order = 4; FLUSH BINARY LOGS;
+        UPDATE customers SET best = NULL WHERE id = 42; DELETE FROM items WHERE of_order = 3; DELETE FROM orders WHERE id = 3; DELETE FROM customers WHERE id = 42;";
+    server.sql(&sql)?;
+    server.flush_binary_logs()?;
+    let mut logs = server.binlogs()?;
+    logs.pop();
+    let copied = logs.iter().map(|log| {
+        let copy = folder.path(log.file_name().unwrap().to_str().unwrap());
+        fs::copy(log, &copy).unwrap();
+        copy
+    });
+    Ok(copied.collect())
+}
+
+/// The planted words that some logs have, as the numbers after each kind.
+fn planted_words(logs: &[PathBuf], kind: &str) -> std::collections::BTreeSet<String> {
+    let word = format!("planted {kind} ");
+    let mut found = std::collections::BTreeSet::new();
+    for log in logs {
+        let bytes = fs::read(log).unwrap();
+        for at in (0..bytes.len()).filter(|at| bytes[*at..].starts_with(word.as_bytes())) {
+            let rest = &bytes[at + word.len()..];
+            let end = rest.iter().position(|byte| *byte == b'.').unwrap();
+            found.insert(String::from_utf8_lossy(&rest[..end]).into_owned());
+        }
+    }
+    found
+}
+
+/// Rows that refer to a person's by foreign keys lose their values too, levels deep, whatever the images have.
+#[test]
+fn rows_of_children_go_with_their_parents() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    for image in ["FULL", "MINIMAL"] {
+        let server = mysql.sandbox().start()?;
+        server.sql(&format!("SET GLOBAL binlog_row_image = {image}"))?;
+        let folder = Folder::new();
+        let logs = family_logs(&server, &folder)?;
+        let create = ["archive", "create", "--to", "arc"].map(PathBuf::from);
+        folder.run(create.iter().chain(&logs)).is_done();
+        let socket = server.socket().display().to_string();
+        let erase = |options: &[&str]| {
+            folder.run(["archive", "erase", "--no-defaults", "arc", "--format", "json"].iter().chain(options))
+        };
+        let report = |ran: &Ran| -> serde_json::Value {
+            serde_json::from_str(ran.text().lines().next().unwrap()).unwrap()
+        };
+        let tables = |report: &serde_json::Value| -> Vec<(String, u64, u64)> {
+            let tables = report["tables"].as_array().unwrap().iter();
+            let number = |table: &serde_json::Value, field: &str| table[field].as_u64().unwrap();
+            tables
+                .map(|table| {
+                    let name = table["table"].as_str().unwrap().to_owned();
+                    (name, number(table, "chosen"), number(table, "row_changes"))
+                })
+                .collect()
+        };
+        let shop = |table: &str, chosen: u64, erased: u64| (format!("shop.{table}"), chosen, erased);
+        let person = ["--table", "shop.customers", "--where", "id = 42", "--children"];
+        // A column of each child has to be named, or its rows stay and are named.
+        let ran = erase(&[&person[..], &["--null", "name", "--schema", &socket, "-u", "root"]].concat());
+        assert_eq!(ran.code, Some(1), "{image}: {}{}", ran.text(), ran.stderr);
+        assert!(
+            ran.stderr.contains("row changes of shop.items refer to chosen rows of shop.orders and stay"),
+            "{}",
+            ran.stderr
+        );
+        let columns = ["--null", "name", "--blank", "orders.address,shop.items.what"];
+        let dry = erase(&[&person[..], &columns].concat());
+        // CREATE TABLE of all of them is in the logs; of others it may not be.
+        assert_eq!(dry.code, Some(1), "{image}: {}{}", dry.text(), dry.stderr);
+        assert_eq!(dry.stderr.lines().count(), 1, "{}", dry.stderr);
+        assert!(
+            dry.stderr.contains(
+                "which tables refer to these is known only as far as the logs have their CREATE TABLE"
+            ),
+            "{}",
+            dry.stderr
+        );
+        // The customer: inserted, two updates, deleted. Orders 3 and 4: inserted, one updated, one deleted. Items 30, 31, 40, 41: inserted, two with !,
+        // two with ?, two deleted.
+        let erased = |full: u64, minimal: u64| if image == "FULL" { full } else { minimal };
+        let expected = [
+            shop("customers", 4, erased(4, 1)),
+            shop("orders", 4, erased(4, 2)),
+            shop("items", 10, erased(10, 8)),
+        ];
+        assert_eq!(tables(&report(&dry)), expected, "{image}");
+        let done = erase(
+            &[&person[..], &columns, &["--schema", &socket, "-u", "root", "--execute", "--grace", "0"]]
+                .concat(),
+        );
+        assert_eq!((done.code, &*done.stderr), (Some(0), ""), "{image}: {}", done.text());
+        assert_eq!(tables(&report(&done)), expected, "{image}");
+        assert_eq!(report(&done)["tables"][2]["refers_to"][0], "shop.orders");
+        folder.run(["archive", "restore", "--to", "back", "arc"]).has_worked();
+        let restored: Vec<_> =
+            logs.iter().map(|log| folder.path("back").join(log.file_name().unwrap())).collect();
+        for (kind, gone) in [
+            ("name", &["42"][..]),
+            ("address", &["3", "4"]),
+            ("item", &["30", "31", "40", "41"]),
+            ("other", &[]),
+        ] {
+            let mut expected = planted_words(&logs, kind);
+            assert!(gone.iter().all(|word| expected.remove(*word)), "{kind}");
+            assert_eq!(planted_words(&restored, kind), expected, "{image}: {kind}");
+        }
+        let target = mysql.sandbox().start()?;
+        restored.iter().try_for_each(|log| through_mysqlbinlog(&target, log))?;
+        let rows = "SELECT COUNT(*), SUM(what = '' OR what IN ('!', '?', '!?')) FROM shop.items";
+        assert_eq!(target.sql(rows)?.trim(), "10\t2");
+    }
+    Ok(())
+}
+
+/// Several persons in one run, whole rows with their children.
+#[test]
+fn persons_of_a_file_go_in_one_run() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let logs = family_logs(&server, &folder)?;
+    let create = ["archive", "create", "--to", "arc"].map(PathBuf::from);
+    folder.run(create.iter().chain(&logs)).is_done();
+    let socket = server.socket().display().to_string();
+    folder.put(
+        "persons",
+        "# two of them\nshop.customers id = 42\nshop.customers id = 41\n\nshop.others what = 'nothing'\n",
+    );
+    let erase =
+        ["archive", "erase", "--no-defaults", "arc", "--where-file", "persons", "--children", "--rows"];
+    let schema = ["--schema", &socket, "-u", "root", "--execute", "--grace", "0"];
+    let done = folder.run(erase.iter().chain(&schema));
+    assert_eq!((done.code, &*done.stderr), (Some(0), ""), "{}", done.text());
+    assert!(done.text().contains("shop.items, which refers to shop.orders: "), "{}", done.text());
+    folder.run(["archive", "restore", "--to", "back", "arc"]).has_worked();
+    let restored: Vec<_> =
+        logs.iter().map(|log| folder.path("back").join(log.file_name().unwrap())).collect();
+    for (kind, left) in [
+        ("name", &["43"][..]),
+        ("address", &["5", "6"]),
+        ("item", &["50", "51", "60", "61"]),
+        ("other", &["42"]),
+    ] {
+        let left = left.iter().map(|word| (*word).to_owned()).collect();
+        assert_eq!(planted_words(&restored, kind), left, "{kind}");
+    }
+    let target = mysql.sandbox().start()?;
+    restored.iter().try_for_each(|log| through_mysqlbinlog(&target, log))?;
+    for table in ["customers", "orders", "items"] {
+        let all = format!("SELECT * FROM shop.{table} ORDER BY id");
+        let own: Vec<String> = server.sql(&all)?.lines().map(str::to_owned).collect();
+        let left: Vec<String> = target.sql(&all)?.lines().map(str::to_owned).collect();
+        assert!(!left.is_empty() && left.iter().all(|row| own.contains(row)), "{table}: {left:?}");
+    }
     Ok(())
 }
 

@@ -121,14 +121,8 @@ pub(crate) fn erased_archive(folder: &Path) -> PathBuf {
     archive_of(&SHAPES.plain[..1], &archive);
     let storage = storage::at(&archive).unwrap();
     let manifest = Manifest::read(&storage).unwrap().unwrap();
-    let aim = ErasureAim {
-        table: ("employees".to_owned(), "employees".to_owned()),
-        condition: Condition::parse("@1 = 10001").unwrap(),
-        rows: true,
-        null: Vec::new(),
-        blank: Vec::new(),
-        texts: false,
-    };
+    let table = ("employees".to_owned(), "employees".to_owned());
+    let aim = ErasureAim::new([(table, Condition::parse("@1 = 10001").unwrap())]).taking_rows();
     let eraser = Eraser::new(&aim, Arc::new(TablesOfLogs::forward(None)));
     let plan = ErasePlan::of(&manifest, manifest.files.clone(), BTreeSet::new());
     let options = EraseOptions {

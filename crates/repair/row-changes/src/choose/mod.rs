@@ -21,6 +21,7 @@ pub use condition::{Condition, ConditionError};
 pub use keys::{KeySpan, WantedKeys};
 pub use passed::PassedTables;
 pub use proof::Doubt;
+pub(crate) use weights::folded as letter_class;
 
 use crate::table::WrittenTable;
 

@@ -63,7 +63,7 @@ pub(super) fn compare(one: &str, two: &str) -> Ordering {
 }
 
 /// A letter that stands for all that are equal to it.
-pub(super) fn folded(letter: char) -> char {
+pub(crate) fn folded(letter: char) -> char {
     let of_letter = weight(letter);
     let equal = |other: &char| of_letter.is_some() && weight(*other) == of_letter;
     ('\0'..='\x7f').find(equal).unwrap_or(letter)

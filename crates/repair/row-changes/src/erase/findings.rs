@@ -14,7 +14,7 @@ use binlogz_flow::{EventSpan, LogStart, Walker};
 use binlogz_schema::{RecordedStatement, TableHistory, statement_tokens};
 use sqlparser::tokenizer::Token;
 
-use super::ErasureAim;
+use super::aim::ErasureAim;
 use super::plan::PlannedTables;
 use crate::pass::{Error, StatementWords};
 
@@ -28,7 +28,7 @@ pub enum MayHold {
     Statement,
     /// The text of a statement whose rows are logged, none of them chosen.
     Text,
-    /// DDL that names the table, and has a text in quotes.
+    /// DDL that names a table, and has a text in quotes.
     Definition,
     /// LOAD DATA logged as a statement, with its file.
     LoadedFile,
@@ -115,7 +115,7 @@ impl<'l, 'a> StatementLook<'l, 'a> {
         findings: &'l mut StatementFindings,
     ) -> Self {
         StatementLook {
-            names: HashSet::from([aim.table.1.to_lowercase()]),
+            names: aim.words(),
             log,
             planned,
             findings,
@@ -142,7 +142,7 @@ impl<'l, 'a> StatementLook<'l, 'a> {
         });
     }
 
-    /// Whether the text of a statement names the table.
+    /// Whether the text of a statement names one of the tables.
     pub(super) fn names_table(&self, text: &[u8]) -> bool {
         StatementWords::of(&String::from_utf8_lossy(text)).names_any(&self.names)
     }

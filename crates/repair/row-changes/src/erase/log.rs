@@ -23,12 +23,14 @@ use binlogz_binlog::{
 use binlogz_flow::{InOrder, ReadAt};
 use binlogz_payload::{Expander, expanded_size_max};
 
+use super::aim::ErasureAim;
+use super::choice::ReferredRows;
 use super::events::{ErasureEventAt, ErasureEvents, EventRead, RemainingLog};
 use super::findings::{StatementFindings, StatementLook, statement_text};
 use super::plan::{PlannedTables, TableErasure};
 use super::rows::remaining;
 use super::statement::{OpenStatement, TextBesideRows};
-use super::{ErasureAim, ErasureCounts, LogErasure, cut};
+use super::{ErasureCounts, LogErasure, cut};
 use crate::pass::Error;
 
 /// The most bytes of a payload that is opened here: only those that no codec reproduced are.
@@ -44,6 +46,7 @@ struct OpenErasure {
 /// A log that is rewritten.
 pub(super) struct LogRewriting<'l, 'a, 'o> {
     aim: &'a ErasureAim,
+    referred: &'l mut ReferredRows,
     look: StatementLook<'l, 'a>,
     log: RemainingLog<'o>,
     framing: Framing,
@@ -61,13 +64,14 @@ pub(super) struct LogRewriting<'l, 'a, 'o> {
 impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
     pub(super) fn new(
         aim: &'a ErasureAim,
-        name: &'l str,
+        (name, referred): (&'l str, &'l mut ReferredRows),
         planned: &'l mut PlannedTables<'a>,
         findings: &'l mut StatementFindings,
         out: &'o mut dyn Write,
     ) -> Self {
         LogRewriting {
             aim,
+            referred,
             look: StatementLook::new(aim, name, planned, findings),
             log: RemainingLog::new(out),
             framing: Framing::new(),
@@ -77,7 +81,7 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
             statement: OpenStatement::default(),
             schemas: TableSchemas::new(),
             decoder: RowDecoder::new(),
-            counts: ErasureCounts::default(),
+            counts: ErasureCounts::of(aim),
             offset: 0,
         }
     }
@@ -272,13 +276,12 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
     fn table_map(&mut self, event: EventRead<'_>) -> Result<(), Error> {
         self.begin_statement()?;
         let map = TableMapEvent::decode(event.body, self.lengths.of(EventType::TABLE_MAP))?;
-        let (database, table) = &self.aim.table;
-        let plan = match map.database == database.as_bytes() && map.table == table.as_bytes() {
-            true => {
+        let plan = match self.aim.place_of_logged(map.database, map.table) {
+            Some(number) => {
                 let schema = self.schemas.note(event.body, &self.lengths)?;
-                Some(self.look.planned.plan(&schema, self.offset)?)
+                Some(self.look.planned.plan(number, &schema, self.offset)?)
             }
-            false => None,
+            None => None,
         };
         if let Some(kept) = self.put(event)? {
             self.statement.table(map.table_id, kept, plan);
@@ -310,7 +313,7 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         Ok(())
     }
 
-    /// Rows of the table.
+    /// Rows of a table of the aim.
     fn planned_rows(
         &mut self,
         event: EventRead<'_>,
@@ -328,13 +331,10 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         };
         let length = self.lengths.of(event_type);
         let decoded = RowsEvent::decode(event_type, body, length)?;
-        let choice = (&self.aim.condition, self.aim.rows);
-        let left = remaining(choice, plan, &decoded, &mut self.decoder)?;
-        self.counts.undecided += left.undecided;
-        self.statement.has_chosen |= left.met > 0;
+        let left = remaining((self.aim, &mut *self.referred), plan, &decoded, &mut self.decoder)?;
+        self.counts.add_rows(plan.number, &left);
+        self.statement.has_chosen |= left.chosen > 0;
         let Some(rows) = &left.rows else { return self.keep_rows(event, flags) };
-        self.counts.rows += left.erased;
-        self.counts.rewritten_alike += u64::from(!left.is_exact && left.left > 0);
         let open = self
             .open
             .as_mut()

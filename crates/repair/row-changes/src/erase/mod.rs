@@ -1,7 +1,11 @@
 //! Takes values out of logs: of the rows that a condition chooses, columns become NULL or empty, or the rows go.
 //!
 //! ```text
+//! aim          the tables, conditions and columns; children by foreign key
+//! references   which tables refer to which
+//! key_numbers  numbers of a key without which a row meets no condition
 //! plan         what becomes of each column of a table, by its map and what schema and statements tell
+//! choice       which rows are chosen: by conditions, and by what they refer to
 //! rows         the rows of an event without the values
 //! statement    the events of the statement that passes; which of them go with its rows
 //! events       the events of a transaction, kept until its length is known
@@ -12,10 +16,14 @@
 //! All images of a chosen row lose the values: the one before the change, and the one after it. A transaction stays with its GTID, even if nothing
 //! is left of it. All other events stay as they are; only their positions move.
 
+mod aim;
+mod choice;
 mod events;
 mod findings;
+mod key_numbers;
 mod log;
 mod plan;
+mod references;
 mod rows;
 mod statement;
 
@@ -25,36 +33,15 @@ use std::sync::Arc;
 use binlogz_flow::{Input, ReadAt, walk};
 use binlogz_schema::{TablesOfLogs, TablesSoFar};
 
-use crate::choose::Condition;
 use crate::pass::Error;
+pub use aim::ErasureAim;
+use choice::ReferredRows;
 use findings::StatementLook;
 pub use findings::{MayHold, StatementFinding, StatementFindings};
 use log::LogRewriting;
 use plan::PlannedTables;
-
-/// What is erased.
-#[derive(Debug, Clone)]
-pub struct ErasureAim {
-    /// The table: its database and its name.
-    pub table: (String, String),
-    /// The rows: those of which one image meets this.
-    pub condition: Condition,
-    /// Whether the rows go; otherwise only values of these columns do.
-    pub rows: bool,
-    /// The columns that become NULL, by name or as `@3`.
-    pub null: Vec<String>,
-    /// The columns that get their type's empty value.
-    pub blank: Vec<String>,
-    /// Whether the texts of all statements that name the table go, not only of those with such rows.
-    pub texts: bool,
-}
-
-impl ErasureAim {
-    /// `database.table`, for messages.
-    pub fn shown(&self) -> String {
-        format!("{}.{}", self.table.0, self.table.1)
-    }
-}
+pub use references::{ChildReference, LoggedDefinitions, NoDatabaseOfKey};
+use rows::RemainingRows;
 
 /// What a pass over logs found and erased.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,12 +50,23 @@ pub struct ErasureCounts {
     pub rows: u64,
     /// Transactions with such rows.
     pub transactions: u64,
-    /// Texts of statements, beside such rows or naming the table, that are taken out.
+    /// Of them and of those that were chosen, how many each table has, in the order of [`ErasureAim::names`].
+    pub tables: Vec<TableCounts>,
+    /// Texts of statements, beside such rows or naming a table, that are taken out.
     pub texts: u64,
-    /// Row changes of the table of which the condition can't be decided, since their images lack columns.
+    /// Row changes of which it can't be decided whether they are chosen, since their images lack columns.
     pub undecided: u64,
     /// Events with such rows whose other rows had to be written anew: with the same values, though perhaps in other bytes.
     pub rewritten_alike: u64,
+}
+
+/// The row changes of one table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableCounts {
+    /// Those that were chosen.
+    pub chosen: u64,
+    /// Those of them whose values were erased, or that were taken out.
+    pub erased: u64,
 }
 
 /// What is left of one log.
@@ -86,6 +84,7 @@ pub struct Eraser<'a> {
     planned: PlannedTables<'a>,
     findings: StatementFindings,
     counts: ErasureCounts,
+    referred: ReferredRows,
 }
 
 impl std::fmt::Debug for Eraser<'_> {
@@ -97,8 +96,25 @@ impl std::fmt::Debug for Eraser<'_> {
 impl<'a> Eraser<'a> {
     /// Before the first log. `tables` tells columns' names and keys where the logs don't.
     pub fn new(aim: &'a ErasureAim, tables: Arc<TablesOfLogs>) -> Self {
-        let planned = PlannedTables::new(aim, tables, TablesSoFar::default());
-        Eraser { aim, planned, findings: StatementFindings::default(), counts: ErasureCounts::default() }
+        Eraser {
+            aim,
+            planned: PlannedTables::new(aim, tables, TablesSoFar::default()),
+            findings: StatementFindings::default(),
+            counts: ErasureCounts::of(aim),
+            referred: ReferredRows::default(),
+        }
+    }
+
+    /// Whether a pass over all logs found more that rows of children may refer to than was known before it: such rows may have passed before, so
+    /// there has to be [another](Self::following).
+    pub fn has_grown(&mut self) -> bool {
+        self.aim.follows() && self.referred.has_grown()
+    }
+
+    /// Before the first log, with all that this one found of what rows of children refer to.
+    #[must_use]
+    pub fn following(&mut self, tables: Arc<TablesOfLogs>) -> Self {
+        Eraser { referred: std::mem::take(&mut self.referred), ..Eraser::new(self.aim, tables) }
     }
 
     /// The next log stays as it is. Of it, only parts with statements have to be there.
@@ -125,7 +141,13 @@ impl<'a> Eraser<'a> {
         out: &mut dyn Write,
     ) -> Result<LogErasure, Error> {
         self.planned.begin_log(name);
-        let mut rewriting = LogRewriting::new(self.aim, name, &mut self.planned, &mut self.findings, out);
+        let mut rewriting = LogRewriting::new(
+            self.aim,
+            (name, &mut self.referred),
+            &mut self.planned,
+            &mut self.findings,
+            out,
+        );
         rewriting.run(log)?;
         let erasure = rewriting.finish();
         self.counts.add(&erasure.counts);
@@ -142,12 +164,9 @@ impl<'a> Eraser<'a> {
         &self.findings
     }
 
-    /// The columns that the table had nowhere in these logs, though it was there.
+    /// The columns that no table had in these logs, though such tables were there.
     pub fn unmet_columns(&self) -> Vec<&str> {
-        match self.planned.has_met_table() {
-            false => Vec::new(),
-            true => self.planned.unmet_columns(),
-        }
+        self.planned.unmet_columns()
     }
 }
 
@@ -157,7 +176,26 @@ impl ErasureCounts {
         self.rows + self.texts > 0
     }
 
+    fn of(aim: &ErasureAim) -> Self {
+        ErasureCounts { tables: vec![TableCounts::default(); aim.names().len()], ..ErasureCounts::default() }
+    }
+
+    /// The rows of an event of the table with this number.
+    fn add_rows(&mut self, table: usize, rows: &RemainingRows) {
+        self.rows += rows.erased;
+        self.undecided += rows.undecided;
+        self.rewritten_alike += u64::from(rows.rows.is_some() && !rows.is_exact && rows.left > 0);
+        if let Some(counts) = self.tables.get_mut(table) {
+            counts.chosen += rows.chosen;
+            counts.erased += rows.erased;
+        }
+    }
+
     fn add(&mut self, other: &ErasureCounts) {
+        for (own, other) in self.tables.iter_mut().zip(&other.tables) {
+            own.chosen += other.chosen;
+            own.erased += other.erased;
+        }
         self.rows += other.rows;
         self.transactions += other.transactions;
         self.texts += other.texts;

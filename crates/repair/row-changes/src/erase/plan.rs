@@ -1,4 +1,4 @@
-//! What becomes of the columns of the table, as each of its maps describes it.
+//! What becomes of the columns of a table, as each of its maps describes it, and where the columns of its foreign keys are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,9 @@ use std::sync::Arc;
 use binlogz_binlog::row::{ColumnKind, ColumnSchema, Fraction, TableSchema, Time};
 use binlogz_schema::{TablesOfLogs, TablesSoFar};
 
-use super::ErasureAim;
+use super::aim::ErasureAim;
+use super::key_numbers::KeyNumbers;
+use crate::choose::{RowSelection, WantedKeys};
 use crate::pass::Error;
 use crate::table::WrittenTable;
 
@@ -23,22 +25,31 @@ pub(super) enum CellErasure {
     Blank(Vec<u8>),
 }
 
-/// What becomes of the rows of the table, as one map describes it.
+/// What becomes of the rows of a table, as one map describes it.
 #[derive(Debug)]
 pub(super) struct TableErasure {
+    /// The table's place in the aim.
+    pub(super) number: usize,
     pub(super) table: WrittenTable,
+    /// The foreign keys by which its rows refer to others: their places in the aim, and its columns.
+    pub(super) references: Vec<(usize, Vec<usize>)>,
+    /// Those by which others refer to its rows.
+    pub(super) referred: Vec<(usize, Vec<usize>)>,
+    /// A key without which no row meets a condition.
+    pub(super) keys: Option<KeyNumbers>,
     /// By column; `None`: it stays.
     pub(super) cells: Vec<Option<CellErasure>>,
 }
 
-/// The plans of the table, and what is known of it at each place of the logs.
+/// The plans of the tables, and what is known of them at each place of the logs.
 pub(super) struct PlannedTables<'a> {
     aim: &'a ErasureAim,
     tables: Arc<TablesOfLogs>,
     pub(super) so_far: TablesSoFar,
     plans: Vec<RememberedErasure>,
-    met: BTreeSet<&'a str>,
-    has_met: bool,
+    /// Columns of the aim that a table had, and tables that passed.
+    met: BTreeSet<usize>,
+    met_tables: BTreeSet<usize>,
 }
 
 /// The plan of a map, as long as statements leave the table alone.
@@ -50,7 +61,14 @@ struct RememberedErasure {
 
 impl<'a> PlannedTables<'a> {
     pub(super) fn new(aim: &'a ErasureAim, tables: Arc<TablesOfLogs>, so_far: TablesSoFar) -> Self {
-        PlannedTables { aim, tables, so_far, plans: Vec::new(), met: BTreeSet::new(), has_met: false }
+        PlannedTables {
+            aim,
+            tables,
+            so_far,
+            plans: Vec::new(),
+            met: BTreeSet::new(),
+            met_tables: BTreeSet::new(),
+        }
     }
 
     pub(super) fn begin_log(&mut self, name: &str) {
@@ -63,34 +81,45 @@ impl<'a> PlannedTables<'a> {
         self.tables.records(self.so_far.place(offset))
     }
 
-    /// The plan of a map at this offset of the log.
-    pub(super) fn plan(&mut self, map: &Arc<TableSchema>, offset: u64) -> Result<Arc<TableErasure>, Error> {
+    /// The plan of a map of a table of the aim at this offset of the log.
+    pub(super) fn plan(
+        &mut self,
+        number: usize,
+        map: &Arc<TableSchema>,
+        offset: u64,
+    ) -> Result<Arc<TableErasure>, Error> {
         let place = self.so_far.place(offset);
         let era = self.tables.era(place, &self.so_far);
         let is_it = |plan: &&RememberedErasure| Arc::ptr_eq(&plan.map, map) && plan.era == era;
         if let Some(remembered) = self.plans.iter().rev().find(is_it) {
             return Ok(Arc::clone(&remembered.plan));
         }
-        self.has_met = true;
+        self.met_tables.insert(number);
         let completed = self.tables.complete(map, place, &self.so_far);
-        let table = WrittenTable::new(&completed.schema, None);
-        let keys: BTreeSet<usize> = completed.keys.iter().flatten().chain(&table.in_keys).copied().collect();
-        let mut cells = vec![None; completed.schema.columns().len()];
+        let mut table = WrittenTable::new(&completed.schema, None);
+        if table.key.is_none() && !completed.key.is_empty() {
+            table.key = Some(completed.key.clone());
+        }
+        table.in_keys.extend(completed.keys.iter().flatten());
+        let problem = completed.problem.as_deref();
         let aim = self.aim;
-        for (column, is_null) in
-            aim.null.iter().map(|name| (name, true)).chain(aim.blank.iter().map(|name| (name, false)))
-        {
-            let Some(index) = index_of(&table, column, completed.problem.as_deref())? else { continue };
-            self.met.insert(column);
-            let Some(schema) = completed.schema.columns().get(index) else { continue };
-            let erasure = erasure_of(schema, is_null, keys.contains(&index));
-            let erasure = erasure
-                .map_err(|why| Error::Refused(format!("{}, column {column}: {why}", table.shown())))?;
-            if let Some(cell) = cells.get_mut(index) {
-                *cell = Some(erasure);
+        let mut plan = TableErasure {
+            number,
+            cells: self.cells(number, &table, problem)?,
+            references: Vec::new(),
+            referred: Vec::new(),
+            keys: self.key_numbers(number, &table),
+            table,
+        };
+        for (place, reference) in aim.references.iter().enumerate() {
+            if reference.child == number {
+                plan.references.push((place, columns_of(&plan.table, &reference.columns, problem)?));
+            }
+            if reference.parent == number {
+                plan.referred.push((place, referenced_of(&plan.table, &reference.referenced, problem)?));
             }
         }
-        let plan = Arc::new(TableErasure { table, cells });
+        let plan = Arc::new(plan);
         if self.plans.len() >= REMEMBERED_MAX {
             self.plans.clear();
         }
@@ -98,15 +127,122 @@ impl<'a> PlannedTables<'a> {
         Ok(plan)
     }
 
-    /// Whether a map of the table has passed.
-    pub(super) fn has_met_table(&self) -> bool {
-        self.has_met
+    /// What becomes of each column.
+    fn cells(
+        &mut self,
+        number: usize,
+        table: &WrittenTable,
+        problem: Option<&str>,
+    ) -> Result<Vec<Option<CellErasure>>, Error> {
+        let mut cells = vec![None; table.schema.columns().len()];
+        let aim = self.aim;
+        for (place, aimed) in aim.columns.iter().enumerate().filter(|(_, aimed)| aim.is_of(aimed, number)) {
+            let Some(index) = index_of(table, &aimed.column, problem)? else { continue };
+            self.met.insert(place);
+            let Some(schema) = table.schema.columns().get(index) else { continue };
+            let erasure = erasure_of(schema, aimed.is_null, table.in_keys.contains(&index));
+            let erasure = erasure.map_err(|why| {
+                Error::Refused(format!("{}, column {}: {why}", table.shown(), aimed.column))
+            })?;
+            if let Some(cell) = cells.get_mut(index) {
+                *cell = Some(erasure);
+            }
+        }
+        Ok(cells)
     }
 
-    pub(super) fn unmet_columns(&self) -> Vec<&'a str> {
-        let all = self.aim.null.iter().chain(&self.aim.blank).map(String::as_str);
-        all.filter(|column| !self.met.contains(column)).collect()
+    /// The column of whole numbers, if there is one, by which most rows are known to meet no condition.
+    fn key_numbers(&self, number: usize, table: &WrittenTable) -> Option<KeyNumbers> {
+        let aimed = self.aim.tables.get(number)?;
+        let name = (&table.schema.database[..], &table.schema.table[..]);
+        let numbers = |index: usize, column: &ColumnSchema| -> Option<KeyNumbers> {
+            if !is_whole_number(column) {
+                return None;
+            }
+            let mut spans = Vec::new();
+            for condition in &aimed.conditions {
+                let selection = RowSelection {
+                    tables: vec![aimed.name.clone()],
+                    condition: Some(condition.clone()),
+                    ..RowSelection::default()
+                };
+                match selection.keys(name, (index, column.name.as_deref()), None) {
+                    WantedKeys::Nothing => {}
+                    WantedKeys::All => return None,
+                    WantedKeys::Some(keys) => spans.extend(keys.into_iter().filter_map(|key| key.numbers)),
+                }
+            }
+            Some(KeyNumbers::new(index, spans))
+        };
+        let mut columns = table.schema.columns().iter().enumerate();
+        columns.find_map(|(index, column)| numbers(index, column))
     }
+
+    /// The columns that no table had in these logs, though such tables were there.
+    pub(super) fn unmet_columns(&self) -> Vec<&'a str> {
+        let columns = self.aim.columns.iter().enumerate();
+        let unmet = columns.filter(|(place, column)| {
+            let was_there = self.met_tables.iter().any(|table| self.aim.is_of(column, *table));
+            was_there && !self.met.contains(place)
+        });
+        unmet.map(|(_, column)| &*column.shown).collect()
+    }
+}
+
+/// Whether values of a column are whole numbers.
+fn is_whole_number(column: &ColumnSchema) -> bool {
+    match column.kind {
+        ColumnKind::TinyInt { .. }
+        | ColumnKind::SmallInt { .. }
+        | ColumnKind::MediumInt { .. }
+        | ColumnKind::Int { .. }
+        | ColumnKind::BigInt { .. } => true,
+        ColumnKind::Null
+        | ColumnKind::Year
+        | ColumnKind::Date
+        | ColumnKind::OldTime
+        | ColumnKind::Float
+        | ColumnKind::OldTimestamp
+        | ColumnKind::Double
+        | ColumnKind::OldDateTime
+        | ColumnKind::Decimal(_)
+        | ColumnKind::Bit { .. }
+        | ColumnKind::Time { .. }
+        | ColumnKind::DateTime { .. }
+        | ColumnKind::Timestamp { .. }
+        | ColumnKind::Enum { .. }
+        | ColumnKind::Set { .. }
+        | ColumnKind::Char { .. }
+        | ColumnKind::Varchar { .. }
+        | ColumnKind::Blob { .. }
+        | ColumnKind::Json { .. }
+        | ColumnKind::Geometry { .. }
+        | ColumnKind::Vector { .. }
+        | ColumnKind::TypedArray => false,
+    }
+}
+
+/// The places of a foreign key's columns, which the table has.
+fn columns_of(table: &WrittenTable, names: &[String], problem: Option<&str>) -> Result<Vec<usize>, Error> {
+    let place = |name: &String| {
+        index_of(table, name, problem)?.ok_or_else(|| {
+            Error::Refused(format!("{}: has no column {name} here, which a foreign key has", table.shown()))
+        })
+    };
+    names.iter().map(place).collect()
+}
+
+/// The places of the columns that a foreign key refers to; without names, those of the table's key.
+fn referenced_of(table: &WrittenTable, names: &[String], problem: Option<&str>) -> Result<Vec<usize>, Error> {
+    if !names.is_empty() {
+        return columns_of(table, names, problem);
+    }
+    table.key.clone().ok_or_else(|| {
+        Error::Refused(format!(
+            "{}: its primary key isn't known, to which a foreign key refers (--schema tells it)",
+            table.shown()
+        ))
+    })
 }
 
 /// The place of a column that is called by its name or as `@3`; `None`: this table has no such column.

@@ -1,14 +1,15 @@
 //! The rows of an event without the values that are to go.
 //!
-//! All rows are written anew, first as they are: if that gives the event's own bytes, so do the rows that weren't chosen. Servers set the bits of
+//! If a row was chosen, all rows are written anew, first as they are: if that gives the event's own bytes, so do the rows that weren't chosen. Servers set the bits of
 //! NULLs that stand for no column, and write options of values only where a document changed in part, so we do as well.
 
 use binlogz_binlog::Result;
 use binlogz_binlog::event::{RowsEvent, RowsKind};
 use binlogz_binlog::row::{CellContent, Row, RowDecoder, RowImage, TableSchema};
 
+use super::aim::ErasureAim;
+use super::choice::{ReferredRows, RowVerdict, choose};
 use super::plan::{CellErasure, TableErasure};
-use crate::choose::{Condition, ConditionError};
 use crate::pass::Error;
 
 /// The rows that are left.
@@ -18,8 +19,8 @@ pub(super) struct RemainingRows {
     pub(super) rows: Option<Vec<u8>>,
     /// How many are left in it.
     pub(super) left: u64,
-    /// How many met the condition.
-    pub(super) met: u64,
+    /// How many were chosen.
+    pub(super) chosen: u64,
     /// How many of them lost values, or are gone.
     pub(super) erased: u64,
     /// How many can't be decided.
@@ -30,36 +31,49 @@ pub(super) struct RemainingRows {
 
 /// Erases from the rows of an event.
 pub(super) fn remaining(
-    (condition, takes_rows): (&Condition, bool),
+    (aim, referred): (&ErasureAim, &mut ReferredRows),
     plan: &TableErasure,
     event: &RowsEvent<'_>,
     decoder: &mut RowDecoder,
 ) -> std::result::Result<RemainingRows, Error> {
-    let schema = &plan.table.schema;
     let mut remaining = RemainingRows::default();
+    let mut is_chosen = Vec::new();
+    let mut rows = decoder.rows(&plan.table.schema, event)?;
+    while let Some(row) = rows.next_row()? {
+        let verdict = choose(aim, referred, plan, &row)?;
+        remaining.undecided += u64::from(verdict == RowVerdict::Undecided);
+        remaining.chosen += u64::from(verdict == RowVerdict::Chosen);
+        is_chosen.push(verdict == RowVerdict::Chosen);
+    }
+    if remaining.chosen > 0 {
+        without_values((aim.rows, plan), (event, &is_chosen), decoder, &mut remaining)?;
+    }
+    Ok(remaining)
+}
+
+/// Writes the rows without the values of chosen ones.
+fn without_values(
+    (takes_rows, plan): (bool, &TableErasure),
+    (event, is_chosen): (&RowsEvent<'_>, &[bool]),
+    decoder: &mut RowDecoder,
+    remaining: &mut RemainingRows,
+) -> std::result::Result<(), Error> {
+    let schema = &plan.table.schema;
     let mut as_it_was = Vec::new();
     let mut written = Vec::new();
     let mut rows = decoder.rows(schema, event)?;
-    while let Some(row) = rows.next_row()? {
+    let mut is_chosen = is_chosen.iter();
+    while let Some((row, is_chosen)) = rows.next_row()?.zip(is_chosen.next()) {
         let begin = as_it_was.len();
         put_row(schema, event.kind(), &row, None, &mut as_it_was)?;
-        let is_chosen = match condition.is_met(&plan.table, &row) {
-            Ok(is_met) => is_met,
-            Err(ConditionError::NotLogged { .. }) => {
-                remaining.undecided += 1;
-                false
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let own = as_it_was.get(begin..).unwrap_or_default();
-        remaining.met += u64::from(is_chosen);
-        if is_chosen && takes_rows {
+        if *is_chosen && takes_rows {
             remaining.erased += 1;
             continue;
         }
         remaining.left += 1;
+        let own = as_it_was.get(begin..).unwrap_or_default();
         let place = written.len();
-        match is_chosen {
+        match *is_chosen {
             true => put_row(schema, event.kind(), &row, Some(&plan.cells), &mut written)?,
             false => written.extend_from_slice(own),
         }
@@ -70,7 +84,7 @@ pub(super) fn remaining(
         remaining.is_exact = as_it_was == event.rows;
         remaining.rows = Some(written);
     }
-    Ok(remaining)
+    Ok(())
 }
 
 /// Appends the images of a row, as they are or with these columns erased.

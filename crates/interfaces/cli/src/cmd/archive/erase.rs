@@ -1,6 +1,8 @@
-//! `binlogz archive erase`: takes a person's values out of the logs of an archive. Here are its options and its order of work; [`passes`] goes over the
-//! logs, [`report`] says what came of it.
+//! `binlogz archive erase`: takes a person's values out of the logs of an archive. Here are its options and its order of work; [`chosen`] reads which rows
+//! are meant, [`children`] which tables refer to them, [`passes`] goes over the logs, [`report`] says what came of it.
 
+mod children;
+mod chosen;
 mod passes;
 mod report;
 
@@ -11,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use binlogz_archive::erase::{self, EraseOptions, ErasePlan, EraseSummary};
 use binlogz_archive::format::Manifest;
 use binlogz_archive::storage::ArchiveStorage;
-use binlogz_row_changes::{Condition, ErasureAim, RowSelection};
+use binlogz_row_changes::{Eraser, ErasureAim};
 use binlogz_schema::SchemaFile;
 use clap::{ArgGroup, Args};
 
@@ -20,16 +22,17 @@ use super::manner::MannerArgs;
 use super::upkeep::GRACE_DEFAULT;
 use super::{failure, open_in};
 use crate::Exit;
-use crate::cmd::row_changes::{is_schema_server, read_schema, table};
+use crate::cmd::row_changes::{read_schema, table};
 use crate::cmd::workers;
-use crate::failure::{CommandFailure, Result, complain};
+use crate::failure::{Result, complain};
 use crate::format::ReportFormat;
 use crate::memory;
 use crate::progress::WorkProgress;
+use crate::server_args::ServerArgs;
 use crate::terminal::SizesArg;
 use crate::units;
 use passes::{EraseArchive, ErasePasses, EraseSurvey};
-use report::{EraseReport, LeftUndone};
+use report::{EraseReport, ErasureWay, LeftUndone};
 
 /// Erase a person's values from the logs of an archive
 ///
@@ -37,18 +40,26 @@ use report::{EraseReport, LeftUndone};
 /// what would be done. Transactions stay, with their GTIDs; positions after a rewritten one move. Objects that held the values are deleted by a
 /// later run, once the time of --grace is over.
 ///
-/// Statements that may hold the values stay and are named, with exit code 1. Rows of other tables, other archives, relays, servers and backups are
-/// not touched.
+/// Statements that may hold the values stay and are named, with exit code 1. Other archives, relays, servers and backups are not touched.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = "binlogz archive erase [OPTIONS] --table <DB.TABLE> --where <CONDITION>
-           <--rows|--null <COLUMN,…>|--blank <COLUMN,…>> <ARCHIVE>", group = ArgGroup::new("how").required(true).multiple(true).args(["rows", "null", "blank"]))]
+#[command(after_help = EXAMPLES, override_usage = "binlogz archive erase [OPTIONS] <--table <DB.TABLE> --where <CONDITION>…|--where-file <FILE>>
+           <--rows|--null <COLUMN,…>|--blank <COLUMN,…>> <ARCHIVE>", disable_help_flag = true,
+    group = ArgGroup::new("how").required(true).multiple(true).args(["rows", "null", "blank"]),
+    group = ArgGroup::new("chosen").required(true).multiple(true).args(["table", "where_file"]))]
 pub(super) struct Erase {
-    /// The table
+    /// The table; several each have a --where of their own, in the same order
     #[arg(long, value_name = "DB.TABLE", value_parser = table)]
-    table: (String, String),
+    table: Vec<(String, String)>,
     /// The rows, by an SQL condition on one of their images; name what is the same in all of them, as the key
     #[arg(long, value_name = "CONDITION")]
-    r#where: String,
+    r#where: Vec<String>,
+    /// Tables and rows from a file, one DB.TABLE CONDITION in a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    where_file: Option<PathBuf>,
+    /// Choose, too, rows of children that refer to chosen rows by a foreign key, whatever its rules are, and those that refer to them. With
+    /// --null and --blank, columns of theirs are named as TABLE.COLUMN
+    #[arg(long)]
+    children: bool,
     /// Make these columns NULL, by name or as @3
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     null: Vec<String>,
@@ -61,10 +72,11 @@ pub(super) struct Erase {
     /// Do it, instead of saying what would be done
     #[arg(long)]
     execute: bool,
-    /// Take the names of columns and keys, where the logs lack them, from a file of CREATE TABLE statements
-    #[arg(long, value_name = "FILE.sql")]
+    /// Take the names of columns and keys, where the logs lack them, and foreign keys from a file of CREATE TABLE statements or from a
+    /// server
+    #[arg(long, value_name = "FILE.sql|SERVER")]
     schema: Option<String>,
-    /// Take out, too, all texts of statements that name the table (binlog_rows_query_log_events); every log is read
+    /// Take out, too, all texts of statements that name a table (binlog_rows_query_log_events); every log is read
     #[arg(long)]
     texts: bool,
     /// Output format; json is a line with the report, and one with the SHA-256 of that line
@@ -83,49 +95,56 @@ pub(super) struct Erase {
     sizes: SizesArg,
     #[command(flatten)]
     manner: MannerArgs,
+    #[command(flatten)]
+    connection: ServerArgs,
     /// The archive: its folder, or s3://BUCKET/PREFIX
     archive: PathBuf,
 }
 
+/// How servers that are asked for a schema know this program.
+const PROGRAM_NAME: &str = "binlogz archive erase";
+
 const EXAMPLES: &str = "Examples:
   binlogz archive erase /backup/db1 --table shop.customers --where 'id = 42' --null email,phone --blank name
-  binlogz archive erase /backup/db1 --table shop.customers --where 'id = 42' --rows --execute
+  binlogz archive erase /backup/db1 --table shop.customers --where 'id = 42' --rows --children --schema shop.sql --execute
 
 Exit codes: 0 done, or could be; 1 nothing to erase, or something may be left and is named; 2 trouble.";
 
 impl Erase {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
-        let condition =
-            Condition::parse(&self.r#where).map_err(|error| CommandFailure::Line(error.to_string()))?;
-        let aim = ErasureAim {
-            table: self.table.clone(),
-            condition: condition.clone(),
-            rows: self.rows,
-            null: self.null.clone(),
-            blank: self.blank.clone(),
-            texts: self.texts,
-        };
-        let selection = RowSelection {
-            tables: vec![self.table.clone()],
-            condition: Some(condition),
-            ..RowSelection::default()
-        };
+        let chosen = chosen::rows((&self.table, &self.r#where), self.where_file.as_deref())?;
         let schema = self.schema()?;
         let (storage, manifest) = open_in(&self.archive, &self.manner.manner())?;
+        let jobs = workers(self.jobs);
+        let told = schema.as_ref().zip(self.schema.as_deref());
+        let aim = ErasureAim::new(chosen).taking_texts(self.texts);
+        let (aim, references) = match self.children || schema.is_some() {
+            true => {
+                let references = children::references((&self.archive, &manifest), told, jobs)?;
+                (if self.children { aim.with_children(&references) } else { aim }, references)
+            }
+            false => (aim, Vec::new()),
+        };
+        let aim = match self.rows {
+            true => aim.taking_rows(),
+            false => aim.taking_columns(&self.null, &self.blank),
+        };
         let archive = EraseArchive { place: &self.archive, storage: &*storage, manifest: &manifest };
-        let passes = ErasePasses::new(archive, &aim, (&selection, schema.as_ref()), workers(self.jobs));
-        let survey = passes.survey(self.texts)?;
+        let passes = ErasePasses::new(archive, &aim, schema.as_ref(), jobs);
+        let (survey, eraser) = passes.survey(self.texts)?;
         let EraseSurvey { held, strays, .. } = &survey;
         let plan =
             ErasePlan::of(&manifest, held.iter().map(|(file, _)| file.clone()).collect(), strays.clone());
-        let left = LeftUndone::of(&survey, schema.as_ref(), &self.table);
+        let mut left = LeftUndone::of(&survey, &aim);
+        left.children(children::others(&aim, &references), self.children && schema.is_none());
         let before = plan.stored(&*storage).map_err(failure(&self.archive))?;
-        let mut report = EraseReport::new(&self.archive, &aim, &survey, (&plan, &before));
+        let how = ErasureWay { rows: self.rows, null: self.null.clone(), blank: self.blank.clone() };
+        let mut report = EraseReport::new(&self.archive, (&aim, how), &survey, (&plan, &before));
         let mut exit = left.say(&self.archive);
         let now = SystemTime::now();
         if self.execute && !plan.is_empty() {
-            let summary = self.execute(&*storage, &plan, &passes, now)?;
+            let summary = self.execute(&*storage, &plan, (&passes, eraser), (survey.changed(&aim), now))?;
             exit = exit.max(self.say_trouble(&summary));
             let manifest = Manifest::read(&*storage).map_err(failure(&self.archive))?.unwrap_or_default();
             report.executed(&summary, &manifest, now, self.grace);
@@ -136,27 +155,19 @@ impl Erase {
     }
 
     fn schema(&self) -> Result<Option<SchemaFile>> {
-        match &self.schema {
-            None => Ok(None),
-            Some(place) if is_schema_server(place) => Err(CommandFailure::Line(format!(
-                "--schema is {place}, expected a file of CREATE TABLE statements"
-            ))),
-            Some(place) => {
-                let no_server = || Err(CommandFailure::Line("--schema needs a file".to_owned()));
-                read_schema(place, &no_server).map(Some)
-            }
-        }
+        let Some(place) = &self.schema else { return Ok(None) };
+        read_schema(place, &|| self.connection.connect_options(PROGRAM_NAME)).map(Some)
     }
 
-    fn execute(
+    fn execute<'p>(
         &self,
         storage: &dyn ArchiveStorage,
         plan: &ErasePlan,
-        passes: &ErasePasses<'_>,
-        now: SystemTime,
+        (passes, surveyed): (&ErasePasses<'p>, Eraser<'p>),
+        (table, now): (String, SystemTime),
     ) -> Result<EraseSummary> {
         let options = EraseOptions {
-            table: format!("{}.{}", self.table.0, self.table.1),
+            table,
             level: self.level.into(),
             workers: workers(self.jobs),
             grace: self.grace,
@@ -165,7 +176,7 @@ impl Erase {
         let logs = plan.logs.len() + plan.neighbours.len();
         let progress = WorkProgress::counting("erase", "logs", logs as u64);
         let mut count = 0;
-        let mut remains = passes.remains()?;
+        let mut remains = passes.remains(surveyed)?;
         let erased = erase::erase(storage, plan, &options, &mut remains, &mut |_| {
             progress.at(count);
             count += 1;

@@ -12,7 +12,9 @@ use binlogz_archive::erase::{self, EraseCandidates, LogRemains, WrittenRemains};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{ArchiveStorage, ObjectName};
 use binlogz_archive::{Error as ArchiveError, Result as ArchiveResult, Scratch};
-use binlogz_row_changes::{Eraser, ErasureAim, ErasureCounts, LogErasure, RowSelection, StatementFindings};
+use binlogz_row_changes::{
+    Condition, Eraser, ErasureAim, ErasureCounts, LogErasure, RowSelection, StatementFindings,
+};
 use binlogz_schema::{SchemaFile, TablesOfLogs};
 
 use super::super::failure;
@@ -40,7 +42,7 @@ impl EraseArchive<'_> {
 pub(super) struct ErasePasses<'p> {
     archive: EraseArchive<'p>,
     aim: &'p ErasureAim,
-    selection: &'p RowSelection,
+    selections: Vec<RowSelection>,
     schema: Option<&'p SchemaFile>,
     workers: usize,
 }
@@ -61,14 +63,24 @@ pub(super) struct EraseSurvey {
     pub(super) findings: StatementFindings,
 }
 
+impl EraseSurvey {
+    /// The tables that lose anything, as `database.table`; if only texts go, those that were named.
+    pub(super) fn changed(&self, aim: &ErasureAim) -> String {
+        let names = aim.names().into_iter().zip(&self.counts.tables);
+        let changed: Vec<String> =
+            names.filter(|(_, counts)| counts.erased > 0).map(|(name, _)| name).collect();
+        if changed.is_empty() { aim.shown() } else { changed.join(", ") }
+    }
+}
+
 impl<'p> ErasePasses<'p> {
     pub(super) fn new(
         archive: EraseArchive<'p>,
         aim: &'p ErasureAim,
-        (selection, schema): (&'p RowSelection, Option<&'p SchemaFile>),
+        schema: Option<&'p SchemaFile>,
         workers: usize,
     ) -> Self {
-        ErasePasses { archive, aim, selection, schema, workers }
+        ErasePasses { archive, aim, selections: selections(aim), schema, workers }
     }
 
     /// The tables of the logs, by the schema and by their statements.
@@ -78,26 +90,49 @@ impl<'p> ErasePasses<'p> {
         Ok(read_ahead(schema.clone(), &logs, None, self.workers)?.for_masks())
     }
 
-    /// Finds what is to be erased.
-    pub(super) fn survey(&self, every_log: bool) -> Result<EraseSurvey> {
+    /// Finds what is to be erased. Logs are gone through again as long as there are more rows that refer to chosen ones. Returns also what
+    /// these refer to.
+    pub(super) fn survey(&self, every_log: bool) -> Result<(EraseSurvey, Eraser<'p>)> {
         let tables = Arc::new(self.tables()?);
         let candidates = self.candidates(&tables, every_log)?;
-        let files = &self.archive.manifest.files;
-        let mut eraser = Eraser::new(self.aim, Arc::clone(&tables));
-        let mut survey = EraseSurvey {
-            held: Vec::new(),
-            in_use: Vec::new(),
+        let mut eraser = Eraser::new(self.aim, tables);
+        let held = loop {
+            let held = self.look(&candidates, &mut eraser)?;
+            if !eraser.has_grown() {
+                break held;
+            }
+            eraser = eraser.following(Arc::new(self.tables()?));
+        };
+        if let [column, ..] = eraser.unmet_columns().as_slice() {
+            let line = format!("{}: has no column {column} in these logs", self.aim.shown());
+            return Err(CommandFailure::Line(line));
+        }
+        let (in_use, held) = held.into_iter().partition::<Vec<_>, _>(|(file, _)| file.active_size.is_some());
+        let survey = EraseSurvey {
+            held,
+            in_use: in_use.into_iter().map(|(file, _)| file).collect(),
             strays: candidates.strays,
             read: candidates.logs.len(),
-            logs: files.len(),
-            counts: ErasureCounts::default(),
-            findings: StatementFindings::default(),
+            logs: self.archive.manifest.files.len(),
+            counts: eraser.counts().clone(),
+            findings: eraser.findings().clone(),
         };
+        Ok((survey, eraser))
+    }
+
+    /// Goes over all logs; gives those that hold what is to be erased.
+    fn look(
+        &self,
+        candidates: &EraseCandidates,
+        eraser: &mut Eraser<'p>,
+    ) -> Result<Vec<(FileEntry, ErasureCounts)>> {
+        let files = &self.archive.manifest.files;
+        let mut held = Vec::new();
         let progress = WorkProgress::counting("look for rows", "logs", files.len() as u64);
         for (number, file) in (0..).zip(files) {
             progress.at(number);
             if !candidates.logs.iter().any(|log| log.name == file.name) {
-                self.pass(&mut eraser, file)?;
+                self.pass(eraser, file)?;
                 continue;
             }
             let plain = erase::plain(self.archive.storage, file, self.workers)
@@ -105,36 +140,32 @@ impl<'p> ErasePasses<'p> {
             let erasure = eraser
                 .write(&file.name, plain, &mut io::sink())
                 .map_err(|error| self.failure(file, &error))?;
-            let counts = erasure.counts;
-            match (counts.is_any(), file.active_size) {
-                (false, _) => {}
-                (true, None) => survey.held.push((file.clone(), counts)),
-                (true, Some(_)) => survey.in_use.push(file.clone()),
+            if erasure.counts.is_any() {
+                held.push((file.clone(), erasure.counts));
             }
         }
-        drop(progress);
-        if let [column, ..] = eraser.unmet_columns().as_slice() {
-            let line = format!("{}: has no column {column} in these logs", self.aim.shown());
-            return Err(CommandFailure::Line(line));
-        }
-        survey.counts = eraser.counts().clone();
-        survey.findings = eraser.findings().clone();
-        Ok(survey)
+        Ok(held)
     }
 
     /// The logs and objects that the index doesn't exclude.
     fn candidates(&self, tables: &TablesOfLogs, every_log: bool) -> Result<EraseCandidates> {
-        let (database, table) = &self.aim.table;
-        // The names of now tell nothing of what is in an archive, if they were others.
-        let schema = self.schema.filter(|_| !tables.may_change(database, table));
-        let mut search = RecoverSearch::new((self.selection, None), schema, WHOLE_LOG, false);
-        let found =
-            erase::candidates(self.archive.storage, self.archive.manifest, &mut |run| search.may_be_in(run));
+        let mut searches: Vec<_> =
+            self.selections.iter().map(|selection| self.search(selection, tables)).collect();
+        let found = erase::candidates(self.archive.storage, self.archive.manifest, &mut |run| {
+            searches.iter_mut().any(|search| search.may_be_in(run))
+        });
         let mut candidates = found.map_err(failure(self.archive.place))?;
         if every_log {
             candidates.logs.clone_from(&self.archive.manifest.files);
         }
         Ok(candidates)
+    }
+
+    fn search<'s>(&'s self, selection: &'s RowSelection, tables: &TablesOfLogs) -> RecoverSearch<'s> {
+        let mut named = selection.tables.iter();
+        // The names of now tell nothing of what is in an archive, if they were others.
+        let may_change = named.any(|(database, table)| tables.may_change(database, table));
+        RecoverSearch::new((selection, None), self.schema.filter(|_| !may_change), WHOLE_LOG, false)
     }
 
     fn pass(&self, eraser: &mut Eraser<'_>, file: &FileEntry) -> Result<()> {
@@ -147,22 +178,38 @@ impl<'p> ErasePasses<'p> {
         CommandFailure::of(&self.archive.log(file), error)
     }
 
-    /// What is left of the logs, for the second pass.
-    pub(super) fn remains(&self) -> Result<ErasedRemains<'_>> {
-        let eraser = Eraser::new(self.aim, Arc::new(self.tables()?));
+    /// What is left of the logs, for the last pass; `surveyed` was the one before it.
+    pub(super) fn remains(&self, mut surveyed: Eraser<'p>) -> Result<ErasedRemains<'_, 'p>> {
+        let eraser = surveyed.following(Arc::new(self.tables()?));
         Ok(ErasedRemains { passes: self, eraser, failed: None })
     }
 }
 
+/// What the index is asked: rows of each table by each of its conditions, of a child any.
+fn selections(aim: &ErasureAim) -> Vec<RowSelection> {
+    let of_table = |(name, conditions): (&(String, String), &[Condition])| -> Vec<RowSelection> {
+        let one = |condition: Option<Condition>| RowSelection {
+            tables: vec![name.clone()],
+            condition,
+            ..RowSelection::default()
+        };
+        match conditions.is_empty() || aim.is_child(name) {
+            true => vec![one(None)],
+            false => conditions.iter().map(|condition| one(Some(condition.clone()))).collect(),
+        }
+    };
+    aim.tables().flat_map(of_table).collect()
+}
+
 /// Writes what is left of the logs.
-pub(super) struct ErasedRemains<'p> {
-    passes: &'p ErasePasses<'p>,
+pub(super) struct ErasedRemains<'s, 'p> {
+    passes: &'s ErasePasses<'p>,
     eraser: Eraser<'p>,
     /// Why a log could not be read or written, with its place.
     pub(super) failed: Option<CommandFailure>,
 }
 
-impl ErasedRemains<'_> {
+impl ErasedRemains<'_, '_> {
     /// Keeps why it can't go on.
     fn kept<T>(&mut self, done: Result<T>) -> ArchiveResult<T> {
         done.map_err(|failure| {
@@ -172,7 +219,7 @@ impl ErasedRemains<'_> {
     }
 }
 
-impl LogRemains for ErasedRemains<'_> {
+impl LogRemains for ErasedRemains<'_, '_> {
     fn pass(&mut self, file: &FileEntry) -> ArchiveResult<()> {
         // One that came meanwhile is the last.
         if !self.passes.archive.manifest.files.contains(file) {

@@ -2,7 +2,6 @@
 //!
 //! The condition isn't in it: it may be what was erased.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -12,7 +11,6 @@ use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::ListedObject;
 use binlogz_figures::counted;
 use binlogz_row_changes::{ErasureAim, StatementFindings};
-use binlogz_schema::SchemaFile;
 use serde::Serialize;
 
 use super::super::print;
@@ -28,10 +26,9 @@ use crate::time;
 #[derive(Debug, Serialize)]
 pub(super) struct EraseReport {
     archive: String,
-    table: String,
-    null: Vec<String>,
-    blank: Vec<String>,
-    rows: bool,
+    tables: Vec<ErasedTableJson>,
+    #[serde(flatten)]
+    how: ErasureWay,
     /// Whether it was done.
     executed: bool,
     /// When, in seconds since 1970.
@@ -57,6 +54,24 @@ pub(super) struct EraseReport {
     before: Vec<ListedObject>,
     #[serde(skip)]
     after: Vec<ListedObject>,
+}
+
+/// What becomes of rows, as the options say it.
+#[derive(Debug, Serialize)]
+pub(super) struct ErasureWay {
+    pub(super) null: Vec<String>,
+    pub(super) blank: Vec<String>,
+    pub(super) rows: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct ErasedTableJson {
+    table: String,
+    /// The tables to whose chosen rows those of this one refer.
+    refers_to: Vec<String>,
+    /// Row changes that were chosen, and those of them that are erased.
+    chosen: u64,
+    row_changes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -90,13 +105,23 @@ pub(super) struct LeftUndone {
 }
 
 impl LeftUndone {
-    pub(super) fn of(survey: &EraseSurvey, schema: Option<&SchemaFile>, table: &(String, String)) -> Self {
+    pub(super) fn of(survey: &EraseSurvey, aim: &ErasureAim) -> Self {
         let mut lines = statement_lines(&survey.findings);
         if survey.counts.undecided > 0 {
             let rows = counted(survey.counts.undecided, "row changes");
             lines.push(format!(
-                "{rows} can't be decided: their images lack columns of the condition (binlog_row_image=FULL writes all)"
+                "{rows} can't be decided: their images lack columns of a condition or a foreign key (binlog_row_image=FULL writes all), or only a collation \
+                 tells whether they refer to a chosen row"
             ));
+        }
+        for (number, (name, counts)) in aim.names().iter().zip(&survey.counts.tables).enumerate() {
+            if counts.chosen > 0 && !aim.erases_of(number) {
+                let rows = counted(counts.chosen, "row changes");
+                let parents = aim.parents_of(number).into_iter().collect::<Vec<_>>().join(", ");
+                lines.push(format!(
+                    "{rows} of {name} refer to chosen rows of {parents} and stay: no column of {name} is named (--null {name}.COLUMN)"
+                ));
+            }
         }
         for file in &survey.in_use {
             lines.push(format!(
@@ -104,11 +129,19 @@ impl LeftUndone {
                 file.name
             ));
         }
-        let children = children_of(schema, table);
-        let notes = children.into_iter().map(|child| {
-            format!("{child} refers to {}.{}: its rows are not touched, erase them too", table.0, table.1)
-        });
-        LeftUndone { notes: notes.collect(), lines }
+        LeftUndone { notes: Vec::new(), lines }
+    }
+
+    /// Takes the tables whose rows are not touched, though they refer to chosen ones, and whether there may be more of them than the logs tell.
+    pub(super) fn children(&mut self, others: Vec<String>, may_be_more: bool) {
+        let notes = others
+            .into_iter()
+            .map(|other| format!("{other}: its rows are not touched, --children erases them too"));
+        self.notes.extend(notes);
+        if may_be_more {
+            let line = "which tables refer to these is known only as far as the logs have their CREATE TABLE and ALTER TABLE: --schema tells all";
+            self.lines.push(line.to_owned());
+        }
     }
 
     /// Says it.
@@ -129,20 +162,10 @@ fn statement_lines(findings: &StatementFindings) -> Vec<String> {
     lines
 }
 
-/// The tables with foreign keys to this one.
-fn children_of(schema: Option<&SchemaFile>, (database, table): &(String, String)) -> BTreeSet<String> {
-    let keys = schema.into_iter().flat_map(SchemaFile::foreign_keys);
-    let children = keys.filter(|(own, _, key)| {
-        let parent = key.database.as_deref().or(*own);
-        key.parent == *table && parent.is_none_or(|parent| parent == database)
-    });
-    children.map(|(own, child, _)| format!("{}.{child}", own.unwrap_or(database))).collect()
-}
-
 impl EraseReport {
     pub(super) fn new(
         archive: &Path,
-        aim: &ErasureAim,
+        (aim, how): (&ErasureAim, ErasureWay),
         survey: &EraseSurvey,
         (plan, before): (&ErasePlan, &[ListedObject]),
     ) -> Self {
@@ -156,12 +179,17 @@ impl EraseReport {
             sha256_after: None,
         };
         let counts = &survey.counts;
+        let tables = aim.names().into_iter().zip(&counts.tables).enumerate();
+        let tables = tables.map(|(number, (table, counts))| ErasedTableJson {
+            table,
+            refers_to: aim.parents_of(number).into_iter().collect(),
+            chosen: counts.chosen,
+            row_changes: counts.erased,
+        });
         EraseReport {
             archive: archive.display().to_string(),
-            table: aim.shown(),
-            null: aim.null.clone(),
-            blank: aim.blank.clone(),
-            rows: aim.rows,
+            tables: tables.collect(),
+            how,
             executed: false,
             at: None,
             row_changes: counts.rows,
@@ -232,18 +260,27 @@ impl EraseReport {
             if self.logs_read < self.logs_in_archive { ", the index excludes the others" } else { "" };
         let read =
             format!("{} of {} read{others}", counted(self.logs_read as u64, "logs"), self.logs_in_archive);
+        let tables: Vec<&str> = self.tables.iter().map(|table| &*table.table).collect();
+        let tables = tables.join(", ");
         if self.before.is_empty() {
-            return print(out, &format!("{}: nothing to erase; {read}", self.table));
+            return print(out, &format!("{tables}: nothing to erase; {read}"));
         }
         let what = if self.executed { "were erased" } else { "would be erased" };
-        let what = match (self.rows, self.executed) {
+        let what = match (self.how.rows, self.executed) {
             (true, true) => "were taken out",
             (true, false) => "would be taken out",
             (false, _) => what,
         };
         let changes = counted(self.row_changes, "row changes");
         let transactions = counted(self.transactions, "transactions");
-        print(out, &format!("{}: {changes} in {transactions} {what}; {read}", self.table))?;
+        print(out, &format!("{tables}: {changes} in {transactions} {what}; {read}"))?;
+        for table in self.tables.iter().filter(|_| self.tables.len() > 1) {
+            let parents = match table.refers_to.is_empty() {
+                true => String::new(),
+                false => format!(", which refers to {}", table.refers_to.join(", ")),
+            };
+            print(out, &format!("{}{parents}: {}", table.table, counted(table.row_changes, "row changes")))?;
+        }
         for log in &self.logs {
             print(out, &format!("{}: {}", log.log, counted(log.row_changes, "row changes")))?;
         }
