@@ -659,6 +659,66 @@ fn persons_of_a_file_go_in_one_run() -> Result<()> {
     Ok(())
 }
 
+fn openssl(folder: &Folder, arguments: &str) -> std::process::Output {
+    let mut command = std::process::Command::new("openssl");
+    command.args(arguments.split(' ')).current_dir(folder.path("")).output().unwrap()
+}
+
+/// A stranger with OpenSSL and the public key can tell whether the report is the signer's.
+#[test]
+fn a_report_is_signed_with_an_owners_key_and_openssl_verifies_it() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let archived = ErasedArchive::new(mysql, "SELECT 1", true)?;
+    let folder = &archived.folder;
+    for made in [
+        "genpkey -algorithm ed25519 -out key.pem",
+        "pkey -in key.pem -pubout -out public.pem",
+        "genpkey -algorithm ed25519 -out other.pem",
+        "genpkey -algorithm X25519 -out unfit.pem",
+        "genpkey -algorithm ed25519 -aes256 -pass pass:x -out locked.pem",
+    ] {
+        assert!(openssl(folder, made).status.success(), "{made}");
+    }
+    let manifest = archived.manifest();
+    let sign = |key: &str, report: &str| {
+        archived.erase(&["--rows", "--execute", "--format", "json", "--report", report, "--sign", key])
+    };
+    for (key, words) in [
+        ("public.pem", "so others may use it, expected 0600"),
+        ("unfit.pem", "unfit.pem: is a key of another kind, expected an Ed25519 key"),
+        ("locked.pem", "locked.pem: is a key behind a passphrase"),
+        ("none.pem", "none.pem: "),
+    ] {
+        let ran = sign(key, "report");
+        assert!(ran.code == Some(2) && ran.stderr.contains(words), "{key}: {}", ran.stderr);
+    }
+    folder.put("there", "");
+    let ran = sign("key.pem", "there");
+    assert!(
+        ran.code == Some(2) && ran.stderr.contains("there: is there, expected a new file"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(archived.manifest(), manifest);
+    let done = sign("key.pem", "report");
+    assert_eq!((done.code, &*done.stderr), (Some(0), ""), "{}", done.text());
+    assert_eq!(
+        String::from_utf8(folder.read("report")).unwrap().trim_end(),
+        done.text().lines().next().unwrap()
+    );
+    let verify = "pkeyutl -verify -pubin -inkey public.pem -rawin -in report -sigfile report.sig";
+    let verified = openssl(folder, verify);
+    assert!(verified.status.success(), "{verified:?}");
+    folder.put("report", [folder.read("report"), b" ".to_vec()].concat());
+    assert!(!openssl(folder, verify).status.success());
+    let report = folder.read("report");
+    folder.put("report", &report[..report.len() - 1]);
+    assert!(openssl(folder, verify).status.success());
+    openssl(folder, "pkey -in other.pem -pubout -out public.pem");
+    assert!(!openssl(folder, verify).status.success());
+    Ok(())
+}
+
 /// Whoever reads logs that lack values is told so, once.
 #[test]
 fn each_reader_of_an_erased_archive_says_so_once() -> Result<()> {

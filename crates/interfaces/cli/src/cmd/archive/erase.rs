@@ -5,6 +5,8 @@ mod children;
 mod chosen;
 mod passes;
 mod report;
+mod report_file;
+mod report_key;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -33,6 +35,7 @@ use crate::terminal::SizesArg;
 use crate::units;
 use passes::{EraseArchive, ErasePasses, EraseSurvey};
 use report::{EraseReport, ErasureWay, LeftUndone};
+use report_file::ReportFile;
 
 /// Erase a person's values from the logs of an archive
 ///
@@ -82,6 +85,12 @@ pub(super) struct Erase {
     /// Output format; json is a line with the report, and one with the SHA-256 of that line
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     format: ReportFormat,
+    /// Write the report into a new file, as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Sign the report with this Ed25519 key (PKCS #8 in PEM): FILE.sig is its signature, which openssl verifies
+    #[arg(long, value_name = "KEY.pem", requires = "report")]
+    sign: Option<PathBuf>,
     /// Threads that work at once [default: one for each core]
     #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
     jobs: Option<NonZeroUsize>,
@@ -113,6 +122,8 @@ Exit codes: 0 done, or could be; 1 nothing to erase, or something may be left an
 impl Erase {
     pub(super) fn run(self) -> Result<Exit> {
         memory::keep_small();
+        let file =
+            self.report.as_deref().map(|path| ReportFile::new(path, self.sign.as_deref())).transpose()?;
         let chosen = chosen::rows((&self.table, &self.r#where), self.where_file.as_deref())?;
         let schema = self.schema()?;
         let (storage, manifest) = open_in(&self.archive, &self.manner.manner())?;
@@ -150,6 +161,7 @@ impl Erase {
             report.executed(&summary, &manifest, now, self.grace);
         }
         report.left(&left);
+        file.map_or(Ok(()), |file| file.write(&report))?;
         report.print(self.format, self.sizes)?;
         Ok(if plan.is_empty() { exit.max(Exit::Negative) } else { exit })
     }

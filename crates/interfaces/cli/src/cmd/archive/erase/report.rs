@@ -244,10 +244,16 @@ impl EraseReport {
         }
     }
 
-    fn print_json(&self) -> Result<()> {
+    /// The report as a line of JSON.
+    pub(super) fn line(&self) -> Result<String> {
         let mut line =
             serde_json::to_string(self).map_err(|error| CommandFailure::Line(error.to_string()))?;
         line.push('\n');
+        Ok(line)
+    }
+
+    fn print_json(&self) -> Result<()> {
+        let line = self.line()?;
         let sha256 = digest_of(line.as_bytes());
         let mut out = io::stdout().lock();
         writeln!(out, "{line}{{\"sha256\":\"{sha256}\"}}")
