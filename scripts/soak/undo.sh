@@ -15,6 +15,7 @@ BINLOGZ_CONDITIONS=10000 scripts/run-tests.sh --quiet --release --package binlog
 scripts/get-tool.sh mysql-8.0 >/dev/null
 scripts/run-tests.sh --quiet --package binlogz --test row_changes -- --ignored cascades
 scripts/run-tests.sh --quiet --package binlogz --test row_changes -- --ignored fold::
+scripts/run-tests.sh --quiet --package binlogz --test row_changes -- --ignored rows_that_go_with
 scripts/run-tests.sh --quiet --package binlogz --test row_changes -- --ignored a_rewind_on_8_0
 scripts/run-tests.sh --quiet --package binlogz --test row_changes -- --ignored ordinary_8_0
 scripts/run-tests.sh --quiet --package binlogz --test docs -- --ignored ordinary_8_0

@@ -19,8 +19,8 @@ use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_flow::{Input, NotInSequence};
 use binlogz_query::{BaseMoment, BaseRows, BaseTable, Error, TableBase, WholeLogs};
 use binlogz_row_changes::{
-    EmptyTables, HeadError, LOG_BEGIN, LiveTable, LoggedStatements, PastError, PastMoment, PastSession,
-    RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, restore,
+    CascadeDoubts, EmptyTables, HeadError, LOG_BEGIN, LiveTable, LoggedStatements, PastError, PastMoment,
+    PastSession, RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, restore,
 };
 use binlogz_source::ConnectOptions;
 
@@ -32,6 +32,8 @@ use logs::LogsSinceMoment;
 pub(crate) struct ServerBase {
     connect: ConnectOptions,
     workers: usize,
+    /// Whether all DDL of its tables is taken for logged.
+    is_ddl_logged: bool,
 }
 
 /// Why a table at a moment can't be told.
@@ -80,7 +82,8 @@ impl ServerBase {
         workers: usize,
     ) -> Result<Option<ServerBase>, Error> {
         let Some(place) = &args.base else { return Ok(None) };
-        Ok(Some(ServerBase { connect: connect_options(server, place)?, workers }))
+        let connect = connect_options(server, place)?;
+        Ok(Some(ServerBase { connect, workers, is_ddl_logged: args.base_ddl_logged }))
     }
 
     fn session(&self) -> Result<PastSession, PastError> {
@@ -105,7 +108,7 @@ impl ServerBase {
         let mut steps = BaseSteps { base: self, table, moment, logs, since };
         let RestoredTables { mut session, tables, doubts, .. } =
             restore(&self.connect, (moment, false), &mut steps)?;
-        if let Some(line) = doubts.iter().flat_map(|doubts| doubts.lines()).next() {
+        if let Some(line) = doubts.into_iter().find_map(|doubts| self.doubt(doubts)) {
             return Err(said(line));
         }
         LiveTable::write_log(&tables, &mut session, EmptyTables::Mapped, out)?;
@@ -113,6 +116,18 @@ impl ServerBase {
         Ok(BaseRows {
             columns: tables.iter().flat_map(|table| table.stored_columns()).map(str::to_owned).collect(),
             key: key.into_iter().map(|(now, then)| (now.to_owned(), then.to_owned())).collect(),
+        })
+    }
+}
+
+impl ServerBase {
+    /// A doubt about a table that its user hasn't taken away.
+    fn doubt(&self, doubts: CascadeDoubts) -> Option<String> {
+        let statements = doubts.unlogged_statements.clone().filter(|_| !self.is_ddl_logged);
+        let others = CascadeDoubts { unlogged_statements: None, ..doubts };
+        let first = others.lines().next();
+        first.or_else(|| {
+            statements.map(|line| format!("{line}; --base-ddl-logged takes it that there were none"))
         })
     }
 }

@@ -43,6 +43,11 @@ pub struct BaseArgs {
     /// As binlogz table-at works it out, by the server's own logs; INPUTs serve for those that it has purged.
     #[arg(long, value_name = "SERVER")]
     pub base: Option<String>,
+    /// Of a base with binlog-do-db or binlog-ignore-db, take all DDL for logged
+    ///
+    /// With binlog-ignore-db=mysql, ALTER TABLE after USE mysql isn't; AS OF is an error there without this.
+    #[arg(long, requires = "base")]
+    pub base_ddl_logged: bool,
 }
 
 /// How to reach a server.

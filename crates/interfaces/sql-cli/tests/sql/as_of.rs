@@ -451,7 +451,6 @@ fn what_is_not_known_exactly_is_an_error_with_its_place() -> Result<()> {
     Ok(())
 }
 
-/// A copy of the logs that a server has, in their order.
 /// The rows of a database that isn't logged are those of now, whatever the moment is.
 #[test]
 fn a_table_that_the_server_does_not_log_is_an_error() -> Result<()> {
@@ -475,6 +474,35 @@ fn a_table_that_the_server_does_not_log_is_an_error() -> Result<()> {
     Ok(())
 }
 
+/// Rows are logged by the database of their table, DDL by the default one: only who uses the server knows whether there was such DDL, unless
+/// the server shows that there was.
+#[test]
+fn a_server_that_ignores_another_database_is_asked_with_its_users_word_for_its_ddl() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().option("binlog-ignore-db", "mysql").start()?;
+    server.sql(
+        "CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); CREATE TABLE shop.u LIKE shop.t;
+         INSERT INTO shop.t VALUES (1, 1); INSERT INTO shop.u VALUES (1, 1)",
+    )?;
+    let moment = server.gtid_executed()?;
+    server.sql("USE mysql; UPDATE shop.t SET v = 2; INSERT INTO shop.t VALUES (2, 2); DO SLEEP(1.1); ALTER TABLE shop.u ADD COLUMN w INT FIRST")?;
+    let logs = [server.flush_binary_logs()?];
+    let of = |table: &str, options: &[&str]| {
+        let statement = format!("SELECT * FROM shop.{table} AS OF '{}'", moment.trim());
+        let mut command = sql(["--format", "tsv", "--base", &place(&server)]);
+        command.args(options).arg(statement).args(&logs);
+        Ran::from(command.output().unwrap())
+    };
+    let said = of("t", &[]).failure();
+    assert!(said.contains("binlog-ignore-db is mysql: statements such as ALTER TABLE"), "{said}");
+    assert!(said.ends_with("; --base-ddl-logged takes it that there were none"), "{said}");
+    assert_eq!(of("t", &["--base-ddl-logged"]).ok(), "id\tv\n1\t1\n");
+    let said = of("u", &["--base-ddl-logged"]).failure();
+    assert!(said.contains("a statement that isn't in the logs made or altered it at 20"), "{said}");
+    Ok(())
+}
+
+/// A copy of the logs that a server has, in their order.
 fn copied(server: &MysqlSandbox, folder: &Path) -> Result<Vec<PathBuf>> {
     let last = server.flush_binary_logs()?;
     let names = server.sql("SHOW BINARY LOGS")?;

@@ -58,6 +58,8 @@ pub struct LiveTable {
     /// All columns of the moment in their order, generated ones too: their names now and then.
     pub(super) then: Vec<(String, String)>,
     create: String,
+    /// When a statement last made or altered it, in seconds since 1970, as the server tells; TRUNCATE leaves that time as it is.
+    pub(super) made: Option<u64>,
     /// The statements by which the table of now differs from that of the moment.
     pub(super) since: Option<TableFollowed>,
     /// Which of several it is: its temporary tables have this number.
@@ -105,6 +107,7 @@ impl LiveTable {
             columns: Vec::new(),
             then: Vec::new(),
             create: String::new(),
+            made: None,
             since: None,
             number,
         };
@@ -121,7 +124,7 @@ impl LiveTable {
         }
         let names = self.names();
         let found = session.rows(&format!(
-            "SELECT t.engine, e.transactions FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \
+            "SELECT t.engine, e.transactions, UNIX_TIMESTAMP(t.create_time) FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \
              e.engine = t.engine WHERE (t.table_schema, t.table_name) = ({names}) AND t.table_type = 'BASE TABLE'"
         ))?;
         let shown = self.shown();
@@ -132,6 +135,7 @@ impl LiveTable {
                 "{shown} has the engine {engine}, which has no transactions"
             )));
         }
+        self.made = column(row, 2).parse().ok();
         let all = session.rows(&format!(
             "SELECT column_name, data_type, extra, character_set_name FROM information_schema.columns WHERE \
              (table_schema, table_name) = ({names}) ORDER BY ordinal_position"

@@ -68,11 +68,19 @@ impl LoggedDatabases {
 
     /// What the logs may lack of any table: statements, or it isn't known what.
     pub fn doubt(&self) -> Option<String> {
-        if let Some(why) = &self.unknown {
-            return Some(format!(
-                "whether all databases are logged isn't known: {why}, expected an account with REPLICATION CLIENT"
-            ));
-        }
+        self.unknown().or_else(|| self.lacking_statements())
+    }
+
+    /// Why it isn't known which databases are logged, if it isn't.
+    pub(super) fn unknown(&self) -> Option<String> {
+        let why = self.unknown.as_ref()?;
+        Some(format!(
+            "whether all databases are logged isn't known: {why}, expected an account with REPLICATION CLIENT"
+        ))
+    }
+
+    /// What the logs may lack of tables whose rows they have: statements.
+    pub(super) fn lacking_statements(&self) -> Option<String> {
         let default = match (self.only.is_empty(), self.ignored.is_empty()) {
             (true, true) => return None,
             (true, false) => "one of these as the default database",

@@ -92,8 +92,14 @@ pub struct CascadeDoubts {
     pub statement: Option<String>,
     /// The first change that was carried on.
     pub first: Option<String>,
-    /// What the server's logs may lack.
-    pub unlogged: Option<String>,
+    /// A parent whose changes the server doesn't log, nor what foreign keys make of them.
+    pub unlogged_parent: Option<String>,
+    /// When a statement that isn't in the logs made or altered the table.
+    pub remade: Option<String>,
+    /// Why it isn't known which databases the server logs.
+    pub unknown_logging: Option<String>,
+    /// Which statements the server's logs may lack.
+    pub unlogged_statements: Option<String>,
 }
 
 impl CascadeDoubts {
@@ -117,7 +123,17 @@ impl CascadeDoubts {
                  carried on like that first by {first}"
             )
         });
-        [hidden, statement, first, self.unlogged.clone()].into_iter().flatten()
+        let unlogged_parent = self.unlogged_parent.as_ref().map(|parent| {
+            format!("rows that foreign keys changed below the log with those of {parent} are as they are now")
+        });
+        let remade = self.remade.as_ref().map(|time| {
+            format!(
+                "a statement that isn't in the logs made or altered it at {time}, after the moment: its rows and columns before that aren't \
+                 known"
+            )
+        });
+        let of_logging = [&self.unknown_logging, &self.unlogged_statements].map(Clone::clone);
+        [hidden, statement, first, unlogged_parent, remade].into_iter().chain(of_logging).flatten()
     }
 }
 
@@ -181,7 +197,7 @@ fn attempt<S: RestoreSteps>(
     let needed = session.executed(steps.needs_gtids())?;
     let mut keys = TouchedKeys::new(&live, &routes, moment.clone(), passes_statements);
     steps.read(&mut keys)?;
-    let doubts = PassDoubts::of(&keys);
+    let doubts = PassDoubts::of(&keys, &logged_databases);
     let passed_statements = keys.passed_statements();
     let (touched, met) = match keys.finish(&needed)? {
         TouchedOutcome::Rows(touched, met) => (touched, met),
@@ -246,11 +262,15 @@ struct PassDoubts {
     hidden: Vec<Option<String>>,
     statements: Vec<Option<String>>,
     cascades: Vec<Option<String>>,
+    unlogged_parents: Vec<Option<String>>,
+    remakings: Vec<Option<u64>>,
 }
 
 impl PassDoubts {
-    fn of(keys: &TouchedKeys<'_>) -> Self {
+    fn of(keys: &TouchedKeys<'_>, logged: &LoggedDatabases) -> Self {
         PassDoubts {
+            unlogged_parents: keys.unlogged_parents(logged),
+            remakings: keys.unlogged_remakings(),
             hidden: keys.hidden_parents(),
             statements: keys.doubtful_keys(),
             cascades: keys.unlogged_cascades(),
@@ -260,14 +280,25 @@ impl PassDoubts {
     /// A server that logs what foreign keys change leaves no doubt about keys that aren't known.
     fn of_tables(self, logs_cascades: bool, logged: &LoggedDatabases) -> Vec<CascadeDoubts> {
         let unknown = self.hidden.into_iter().zip(self.statements);
-        let each = unknown.zip(self.cascades).map(|((hidden, statement), first)| CascadeDoubts {
+        let of_logging = self.unlogged_parents.into_iter().zip(self.remakings);
+        let doubts = unknown.zip(self.cascades).zip(of_logging);
+        let each = doubts.map(|(((hidden, statement), first), (parent, made))| CascadeDoubts {
             hidden_parent: hidden.filter(|_| !logs_cascades),
             statement: statement.filter(|_| !logs_cascades),
             first,
-            unlogged: logged.doubt(),
+            unlogged_parent: parent.filter(|_| !logs_cascades),
+            remade: made.filter(|_| logged.is_partial()).map(time_of),
+            unknown_logging: logged.unknown(),
+            unlogged_statements: logged.lacking_statements(),
         });
         each.collect()
     }
+}
+
+/// A time in words, in UTC.
+fn time_of(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| jiff::Timestamp::from_second(seconds).ok());
+    time.map_or_else(|| format!("{seconds} s since 1970"), |time| time.to_string())
 }
 
 /// The names of the moment, and their tables.

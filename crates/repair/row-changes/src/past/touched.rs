@@ -21,8 +21,9 @@ use super::PastError;
 use super::heads::LogHead;
 use super::indirect::IndirectStatements;
 use super::live::LiveTable;
+use super::logged_databases::LoggedDatabases;
 use super::logged_statements::{LoggedStatements, place_of};
-use super::moment::{MomentPhase, PastMoment};
+use super::moment::{MomentPhase, PastMoment, TableMoment};
 use super::routes::{CascadingParent, ReferencedColumn, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
@@ -65,6 +66,16 @@ pub enum TouchedOutcome {
     /// Statements changed tables after the moment in a way that wasn't known before the logs were read: tables are to be followed by these
     /// statements, and the logs to be read again.
     Altered(Box<LoggedStatements>),
+}
+
+impl TouchedTable<'_> {
+    /// The first of its parents that was in a database that the server doesn't log, and why.
+    fn unlogged_parent(&self, logged: &LoggedDatabases) -> Option<String> {
+        self.parents.iter().find_map(|parent| {
+            let why = parent.names.iter().find_map(|(database, _)| logged.lacks(database))?;
+            Some(format!("{parent} ({why})"))
+        })
+    }
 }
 
 impl<'o> TouchedKeys<'o> {
@@ -191,6 +202,25 @@ impl<'o> TouchedKeys<'o> {
         self.tables.iter().map(hidden).collect()
     }
 
+    /// By table: a parent from which foreign keys carry changes on to it, in a database that the server doesn't log.
+    pub(crate) fn unlogged_parents(&self, logged: &LoggedDatabases) -> Vec<Option<String>> {
+        self.tables.iter().map(|table| table.unlogged_parent(logged)).collect()
+    }
+
+    /// By table: when it was made or altered, in seconds since 1970, if that was after the moment and these logs have no such
+    /// statement. A moment that is a transaction counts as the time of the next one.
+    pub(crate) fn unlogged_remakings(&self) -> Vec<Option<u64>> {
+        let listener = &self.follower.listener;
+        let moment = match &listener.moment {
+            PastMoment::InLog(TableMoment::Before(time)) => u64::try_from(*time).ok(),
+            PastMoment::InLog(TableMoment::After(_)) | PastMoment::Executed(_) => listener.first_later,
+        };
+        let tables = self.tables.iter().zip(&listener.tables);
+        tables
+            .map(|(own, touches)| own.table.made.filter(|made| touches.lacks_statement_of(*made, moment)))
+            .collect()
+    }
+
     /// The number of statements that were passed over and may have changed a table.
     pub fn passed_statements(&self) -> u64 {
         self.follower.listener.tables.iter().map(|table| table.indirect.passed()).max().unwrap_or(0)
@@ -250,6 +280,9 @@ impl<'o> TouchedKeys<'o> {
 struct FirstTouches {
     moment: PastMoment,
     now: MomentPhase,
+    /// When the open transaction was committed, and the first one after the moment, in microseconds since 1970.
+    time: u64,
+    first_later: Option<u64>,
     /// All transactions before the end of the logs.
     held: GtidSet,
     tables: Vec<TableTouches>,
@@ -282,6 +315,8 @@ struct TableTouches {
     row_count: u64,
     /// Whether the open transaction has rows of it.
     has_rows: bool,
+    /// When the last DDL on it was committed, in microseconds since 1970; 0 without any.
+    last_ddl: u64,
     indirect: IndirectStatements,
     cascaded: Option<String>,
     /// The statement that leaves open which foreign keys carried changes on to it.
@@ -307,10 +342,17 @@ impl TableTouches {
             rows: SqlValues::new(rows),
             row_count: 0,
             has_rows: false,
+            last_ddl: 0,
             indirect,
             cascaded: None,
             doubt: None,
         }
+    }
+
+    /// Whether a table that was made or altered in this second, was it after the moment and all DDL on it that the logs have.
+    fn lacks_statement_of(&self, made: u64, moment: Option<u64>) -> bool {
+        moment.is_some_and(|moment| made.saturating_mul(1_000_000) > moment)
+            && made > self.last_ddl / 1_000_000
     }
 
     /// Takes a change that foreign keys carry on, unless the log has what they did, or they were off.
@@ -347,6 +389,8 @@ impl FirstTouches {
         FirstTouches {
             moment,
             now: MomentPhase::Before,
+            time: 0,
+            first_later: None,
             held: GtidSet::new(),
             tables: Vec::new(),
             logged: LoggedStatements::default(),
@@ -421,6 +465,10 @@ impl ChoiceListener for FirstTouches {
                 self.no_moment.get_or_insert(line);
             }
         }
+        self.time = time;
+        if self.now == MomentPhase::After {
+            self.first_later.get_or_insert(time);
+        }
     }
 
     fn row(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> io::Result<()> {
@@ -459,6 +507,9 @@ impl ChoiceListener for FirstTouches {
         for (number, table) in self.tables.iter_mut().enumerate() {
             let is_of = |(database, name): &(String, String)| words.may_change(&current, database, name);
             let is_named = table.names.iter().any(is_of);
+            if is_named && words.is_ddl() {
+                table.last_ddl = self.time;
+            }
             let is_of_family = is_named || words.is_ddl() && table.of_parents.iter().any(is_of);
             let followed = self.followed.as_ref();
             if is_of_family
