@@ -163,6 +163,8 @@ impl<W: Write + Send> BatchOutput for RowPrinter<W> {
                 let level = ZstdLevel::try_new(PARQUET_LEVEL).map_err(|error| failed(error.into()))?;
                 let properties = WriterProperties::builder()
                     .set_compression(Compression::ZSTD(level))
+                    // A list's member is `element`, as Parquet and Iceberg have it.
+                    .set_coerce_types(true)
                     .set_max_row_group_row_count(Some(ROW_GROUP_MAX))
                     .build();
                 let writer = ArrowWriter::try_new(out, Arc::clone(schema), Some(properties));

@@ -203,7 +203,10 @@ fn small_columns_alone_are_not_compressed() {
                 (..64, _, true) => small += 1,
                 _ => other += 1,
             }
-            assert_eq!(column.statistics().is_some(), told.0 >= 64, "{path:?}: {column:?}");
+            // Iceberg takes the partition of a file from these.
+            let is_moment = ["committed_at", "logged_at"].contains(&column.column_path().string().as_str());
+            assert_eq!(column.statistics().is_some(), told.0 >= 64 || is_moment, "{path:?}: {column:?}");
+            assert!(!column.column_path().string().ends_with(".item"), "{path:?}: {column:?}");
         }
     }
     assert!(small > 100 && other > 100, "{small} and {other}");

@@ -20,6 +20,7 @@ mod export_to;
 mod flight;
 mod fuzz;
 mod hostile;
+mod iceberg;
 mod input;
 mod joins;
 #[cfg(feature = "serve")]

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use binlogz_archive::part::BlockRun;
 use binlogz_arrow::moment;
 use binlogz_binlog::gtid::GtidSet;
-use datafusion::arrow::datatypes::{DataType, FieldRef, Fields};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use parquet::basic::ZstdLevel;
 
 use crate::error::{Error, Result};
@@ -322,7 +322,7 @@ impl Exporter<'_> {
                 && let Ok(field) = schema.field_with_name("after")
                 && let DataType::Struct(fields) = field.data_type()
             {
-                columns.after(&with_our_zone(fields));
+                columns.after(&with_our_names(fields));
             }
             every.add(&database, &table, &columns);
             let Some(schema) = every.schema(sets.len()) else { continue };
@@ -333,10 +333,15 @@ impl Exporter<'_> {
     }
 }
 
-/// The columns of a file as tables have them. Parquet tells of a moment that it is in UTC, but not how the zone is written.
-fn with_our_zone(fields: &Fields) -> Fields {
+/// The columns of a file as tables have them. Parquet tells of a moment that it is in UTC, but not how the zone is written; and what a
+/// list's member is called depends on the file.
+fn with_our_names(fields: &Fields) -> Fields {
     let field = |field: &FieldRef| match field.data_type() {
         DataType::Timestamp(_, Some(_)) => Arc::new(field.as_ref().clone().with_data_type(moment())),
+        DataType::List(member) => {
+            let list = DataType::List(Arc::new(Field::new_list_field(member.data_type().clone(), true)));
+            Arc::new(field.as_ref().clone().with_data_type(list))
+        }
         _ => Arc::clone(field),
     };
     fields.iter().map(field).collect()

@@ -38,6 +38,9 @@ const PAGE_SIZE_MAX: usize = 2 << 20;
 const PAGE_ROWS_MAX: usize = 64 << 10;
 /// The columns whose fields are a table's.
 const IMAGES: [&str; 2] = ["before", "after"];
+/// The columns by which a data set is divided. Iceberg takes a file's partition from their statistics; without, it would be that of rows
+/// without a time.
+const MOMENTS: [&str; 2] = ["committed_at", "logged_at"];
 /// Waiting batches of more rows are not joined.
 const ROWS_JOINED: usize = 4096;
 /// Microseconds of a day.
@@ -342,6 +345,8 @@ impl Set {
     ) -> WriterProperties {
         let mut builder = WriterProperties::builder()
             .set_compression(Compression::ZSTD(level))
+            // The member of a list is `element`, as Parquet and Iceberg have it; Arrow calls it `item`.
+            .set_coerce_types(true)
             .set_data_page_size_limit(PAGE_SIZE_MAX)
             .set_data_page_row_count_limit(PAGE_ROWS_MAX);
         let keys_max = rows.unwrap_or(ROW_GROUP_MAX).min(ROW_GROUP_MAX) as u64;
@@ -355,7 +360,11 @@ impl Set {
                 builder = builder.set_column_compression(column, Compression::UNCOMPRESSED);
             }
             // So few values are read as fast as their statistics.
-            let builder = builder.set_statistics_enabled(EnabledStatistics::None);
+            builder = builder.set_statistics_enabled(EnabledStatistics::None);
+            for moment in MOMENTS {
+                builder =
+                    builder.set_column_statistics_enabled(ColumnPath::from(moment), EnabledStatistics::Chunk);
+            }
             return builder.set_offset_index_disabled(true).build();
         }
         // In a file of one page for a column, reading the page is as fast as asking an index or a filter.
