@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|spark-iceberg|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -9,7 +9,7 @@
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
 # cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; so are lake (DuckDB and its program,
-# pyarrow and pandas, which read Parquet; 420 MB), duckdb-iceberg (DuckDB with its extensions for Iceberg, which come with its last release but one; 200 MB), spark (pyarrow and pandas too; 850 MB; it needs java), flight-sql (ADBC's client of Flight SQL, pyarrow, and pyiceberg with a catalog in SQLite), kubernetes-schemas (30 MB; it needs npm), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
+# pyarrow and pandas, which read Parquet; 420 MB), duckdb-iceberg (DuckDB with its extensions for Iceberg, which come with its last release but one; 200 MB), spark (pyarrow and pandas too; 850 MB; it needs java), spark-iceberg (the last Spark that Iceberg's runtime knows, with that and SQLite's driver in jars/; 580 MB; it needs java and mvn), flight-sql (ADBC's client of Flight SQL, pyarrow, and pyiceberg with a catalog in SQLite), kubernetes-schemas (30 MB; it needs npm), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
 # `make dist`; versitygw,
 # an S3 server over a folder, is built by Go from its sources (two minutes of a core), mdbook, which builds the book of
 # docs/, by cargo. std-data is no program: the
@@ -81,6 +81,7 @@ case $tool in
     lake) packages='duckdb==2.0.0 duckdb-cli==1.5.6 pyarrow==26.0.1 pandas==3.1.1' ;;
     duckdb-iceberg) packages='duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5 pytz==2026.6' ;;
     spark) packages='pyspark==4.3.0 pyarrow==26.0.1 pandas==2.3.3' ;;
+    spark-iceberg) packages='pyspark==4.1.3' ;;
     flight-sql) packages='adbc-driver-flightsql==1.13.0 adbc-driver-manager==1.13.0 pyarrow==26.0.1 pyiceberg[sql-sqlite,pyiceberg-core]==0.12.0' ;;
     zigbuild) packages='cargo-zigbuild==0.24.0 ziglang==0.17.1' ;;
     maturin) packages='maturin==1.16.0' ;;
@@ -141,9 +142,10 @@ fi
 [ "${BINLOGZ_NO_INSTALL:-}" != 1 ] || die "$tool isn't installed in $cache, and BINLOGZ_NO_INSTALL=1"
 needs='apt-get dpkg dpkg-deb flock'
 [ "$tool" != mtr ] || needs+=' perl'
-[[ $tool != cdc && $tool != lake && $tool != duckdb-iceberg && $tool != spark && $tool != flight-sql && $tool != zigbuild && $tool != maturin && $tool != kubernetes-schemas && $tool != cargo-deny ]] || needs='python3 flock'
+[[ $tool != cdc && $tool != lake && $tool != duckdb-iceberg && $tool != spark && $tool != spark-iceberg && $tool != flight-sql && $tool != zigbuild && $tool != maturin && $tool != kubernetes-schemas && $tool != cargo-deny ]] || needs='python3 flock'
 [ "$tool" != kubernetes-schemas ] || needs+=' npm node'
 [ "$tool" != spark ] || needs+=' java'
+[ "$tool" != spark-iceberg ] || needs+=' java mvn'
 [ "$tool" != versitygw ] || needs='go flock'
 [[ $tool != zstd-* ]] || needs='cargo flock'
 [[ $tool != mdbook && ($tool != cargo-* || $tool = cargo-deny) ]] || needs='cargo flock'
@@ -172,7 +174,7 @@ if [ -f "$prefix/PACKAGES" ]; then # another run made it while this one waited
     exit 0
 fi
 
-if [[ $tool = cdc || $tool = lake || $tool = duckdb-iceberg || $tool = spark || $tool = flight-sql || $tool = zigbuild || $tool = maturin || $tool = kubernetes-schemas || $tool = cargo-deny ]]; then
+if [[ $tool = cdc || $tool = lake || $tool = duckdb-iceberg || $tool = spark || $tool = spark-iceberg || $tool = flight-sql || $tool = zigbuild || $tool = maturin || $tool = kubernetes-schemas || $tool = cargo-deny ]]; then
     # It can't be moved once it is made: PACKAGES, the last file, marks a whole one.
     rm -rf "$prefix"
     say "installing $packages for Python into $prefix"
@@ -183,6 +185,13 @@ if [[ $tool = cdc || $tool = lake || $tool = duckdb-iceberg || $tool = spark || 
     if [ "$tool" = kubernetes-schemas ]; then
         npm install --silent --no-audit --no-fund --prefix "$prefix" @kubernetes-models/prometheus-operator@6.0.0 >&2 ||
             die "$tool can't be installed: npm can't fetch the Prometheus operator's"
+    fi
+    if [ "$tool" = spark-iceberg ]; then
+        for jar in org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 org.xerial:sqlite-jdbc:3.50.3.0; do
+            mvn --quiet --batch-mode -Dmaven.repo.local="$prefix/maven" dependency:copy -Dartifact="$jar" -DoutputDirectory="$prefix/jars" >&2 ||
+                die "$tool can't be installed: mvn can't fetch $jar"
+        done
+        rm -rf "$prefix/maven"
     fi
     "$prefix/bin/python" -m pip --disable-pip-version-check freeze >"$prefix/PACKAGES.tmp"
     mv "$prefix/PACKAGES.tmp" "$prefix/PACKAGES"
