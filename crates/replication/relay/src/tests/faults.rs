@@ -23,7 +23,7 @@ use crate::source::RelaySource;
 
 const FAULTS: [DiskFault; 4] = [DiskFault::Eio, DiskFault::Enospc, DiskFault::Emfile, DiskFault::ShortWrite];
 /// One call in this many is tried, of each fault.
-const STRIDE: u64 = 16;
+const STRIDE: u64 = 32;
 /// Errors that one fault may cause before everything works again.
 const ERRORS_MAX: usize = 8;
 

@@ -5,7 +5,7 @@ use binlogz_binlog::{EventType, HeaderFlags, MAGIC};
 use binlogz_flow::{CutEvent, Rewrite, verify};
 use binlogz_testkit::corpus;
 
-use super::support::{compression, events, expand, places, run, same};
+use super::support::{compression, events, expand, is_soak, places, run, same};
 
 /// Logs up to this size are cut as they are. In larger ones each transaction is cut alone, after the log's
 /// head: the events before it, some of them 38 MB expanded, were covered already.
@@ -13,7 +13,7 @@ const WHOLE_LOG_MAX: usize = 6000;
 
 /// Cuts of large transactions are this far apart, but for their first and last bytes; 1 in `make soak`.
 fn stride() -> usize {
-    if std::env::var_os("BINLOGZ_SOAK").is_some() { 1 } else { 61 }
+    if is_soak() { 1 } else { 61 }
 }
 
 /// A log, and how it may be cut.

@@ -14,7 +14,7 @@ use binlogz_payload::{
 };
 use binlogz_testkit::builder::{LogBuilder, PayloadBody, Release, inner_transaction};
 
-use super::support::{compression, events, options, places, rewritten, run};
+use super::support::{append_from, compression, events, options, places, rewritten, run};
 
 /// Batches as usual, and such that every transaction is too large to be held.
 const BATCHES: [BatchSize; 2] =
@@ -51,6 +51,10 @@ impl ReadAt for Decaying {
             *byte = flipped(*byte, self.at);
         }
         Ok(count)
+    }
+
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        append_from(self, buffer, offset)
     }
 }
 

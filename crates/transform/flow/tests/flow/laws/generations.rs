@@ -13,9 +13,12 @@ use super::support::{Pieces, compression, places, rewritten, run, same, stream};
 /// A way to log changes.
 type Kind = fn(&mut LogBuilder, values: &[&[u8]]);
 
-/// Bytes of values in each log, at least.
+/// Bytes of values in each log, at least: more than the batches that are tried.
 fn size_min() -> usize {
-    setting("GENERATIONS_MB", 1) << 20
+    match setting("GENERATIONS_MB", 0) {
+        0 => 256 << 10,
+        megabytes => megabytes << 20,
+    }
 }
 
 const RELEASES: [Release; 7] = [

@@ -14,7 +14,7 @@ use binlogz_testkit::{corpus, mutate, setting};
 use super::disorder::disorder;
 use super::support::{Pieces, compression, options, places, run, same, stream};
 
-const MUTATIONS: u64 = 2000;
+const MUTATIONS: u64 = 1000;
 /// Far above what any of them needs on a busy machine.
 const TIME_MAX: Duration = Duration::from_secs(120);
 /// Logs above this size, or whose payloads expand to more, would be most of the time.

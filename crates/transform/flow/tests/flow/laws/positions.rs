@@ -13,7 +13,9 @@ use binlogz_payload::Ineligible;
 use binlogz_testkit::builder::{EndPositions, LogBuilder, Release, transaction_events};
 use binlogz_testkit::{RealBinlog, real};
 
-use super::support::{compress, compression, error_of, events, expand, options, places, run, same};
+use super::support::{
+    append_from, compress, compression, error_of, events, expand, options, places, run, same,
+};
 
 const RELAY_LOG: HeaderFlags = HeaderFlags::RELAY_LOG;
 
@@ -160,6 +162,10 @@ impl ReadAt for Sparse {
             None => buffer[..count].fill(0),
         }
         Ok(count)
+    }
+
+    fn append_at(&self, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+        append_from(self, buffer, offset)
     }
 }
 

@@ -1,14 +1,19 @@
 //! Helpers for the laws: both directions in memory, logs as events, comparisons that report the place.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use binlogz_binlog::{EventHeader, EventReader, EventType};
-use binlogz_flow::{Error, Input, Rewrite, RewriteSummary, Rewriter};
+use binlogz_flow::{Error, Input, ReadAt, Rewrite, RewriteSummary, Rewriter};
 use binlogz_payload::{CompressOptions, CompressionLevel};
 
 /// Threads where their number does not matter.
 const WORKERS: usize = 2;
+
+/// Whether this is the long form of `make soak`.
+pub(crate) fn is_soak() -> bool {
+    std::env::var_os("BINLOGZ_SOAK").is_some()
+}
 
 pub(crate) fn compression(level: u32) -> Rewrite {
     Rewrite::Compress(options(level))
@@ -108,6 +113,18 @@ pub(crate) fn events(log: &[u8]) -> Vec<Event> {
             Err(error) => panic!("{error}"),
         }
     }
+}
+
+/// The most bytes that [`append_from`] reads at a time.
+const APPENDED_MAX: usize = 64 << 10;
+
+/// What [`ReadAt::append_at`] does. Its own code for types without one fills all room with zeros first, byte by byte in an
+/// unoptimised test: that took nearly all the time of tests over gigabytes.
+pub(crate) fn append_from(places: &impl ReadAt, buffer: &mut Vec<u8>, offset: u64) -> io::Result<usize> {
+    let mut room = vec![0; (buffer.capacity() - buffer.len()).min(APPENDED_MAX)];
+    let count = places.read_at(&mut room, offset)?;
+    buffer.extend_from_slice(&room[..count]);
+    Ok(count)
 }
 
 /// Returns bytes in pieces of at most `size`, as pipes do.
