@@ -1,4 +1,4 @@
-//! Law 5: memory does not grow with what a log holds. A log of a few kB that holds 512 MiB goes through every command,
+//! Law 5: memory does not grow with what a log holds. A log of a few kB that holds hundreds of MiB goes through every command,
 //! and its expanded form goes through them as a pipe, in at most 64 MiB.
 //!
 //! This is a binary of its own: these are the largest processes of all tests, so those of no other are as large.
@@ -25,8 +25,10 @@ use binlogz_testkit::memory::peak_memory;
 use binlogz_testkit::random::Random;
 use common::Folder;
 
-/// Bytes that the bomb holds.
-const INSIDE: u64 = 512 << 20;
+/// Bytes that the bomb holds, several times what a command may take; 512 MiB in `scripts/soak/memory.sh`.
+fn inside() -> u64 {
+    if std::env::var_os("BINLOGZ_SOAK").is_some() { 512 << 20 } else { 192 << 20 }
+}
 
 /// Memory that a command may take, in KiB as the kernel counts.
 const MEMORY_MAX: u64 = 64 << 10;
@@ -37,9 +39,9 @@ const WINDOW: u64 = 2 << 10;
 /// How often the memory of a process is looked at; the kernel keeps the highest.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// A log with one payload that holds [`INSIDE`] bytes of rows, in row events of `value_size` bytes.
+/// A log with one payload that holds [`inside`] bytes of rows, in row events of `value_size` bytes.
 fn bomb(value_size: usize) -> Vec<u8> {
-    let payload = payload(CompressionLevel::DEFAULT, INSIDE, value_size);
+    let payload = payload(CompressionLevel::DEFAULT, inside(), value_size);
     LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes().to_vec()
 }
 
@@ -127,14 +129,14 @@ fn many_events_in_a_few_kilobytes() {
 }
 
 #[test]
-fn one_event_of_half_a_gigabyte_in_a_few_kilobytes() {
+fn one_large_event_in_a_few_kilobytes() {
     let folder = Folder::new();
-    let bomb = bomb(INSIDE as usize);
+    let bomb = bomb(inside() as usize);
     assert!(bomb.len() < 100_000, "{} bytes", bomb.len());
     folder.put("bomb", bomb);
     goes_through(&folder);
     // The event that is decoded to values is held once: the largest one.
-    let with_event = MEMORY_MAX + WINDOW + (INSIDE >> 10);
+    let with_event = MEMORY_MAX + WINDOW + (inside() >> 10);
     within("stats", with_event, folder.binlogz(["stats", "--jobs=16", "bomb"]));
     within("stats --values", with_event, folder.binlogz(["stats", "--jobs=16", "--values", "bomb"]));
     for command in [&["rows", "shop.item", "bomb"][..], &["undo", "bomb"]] {
