@@ -3,13 +3,28 @@
 # `dump` beside mysqlbinlog, the start of a small job. Medians of RUNS, by the clock and by processor time (user and system), which a busy
 # machine changes less. What the figures mean: lab/book/core.md, lab/book/dump.md.
 #
-# usage: beside-peers.sh LARGE DELETES LOG…      plain logs: one large transaction; single-row deletes; those that `dump` prints
+# usage: beside-peers.sh [LARGE DELETES LOG…]    plain logs: one large transaction; single-row deletes; those that `dump` prints. Without
+#                                                them `workloads` makes them at full scale.
 #        RUNS=5, BINLOGZ=PROGRAM
-# `workloads` of lab/bench-programs makes such logs: bulk-update, delete, and `--of more-shapes`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/measure-lib.sh
 . scripts/measure-lib.sh
+# make_logs KIND: the paths of logs that are made once and kept.
+make_logs() {
+    cargo run --quiet --release --package binlogz-bench-programs --bin workloads -- --scale 1 --setting plain --of "$1" | grep -o '/[^ ]*$'
+}
+if [ $# -eq 0 ]; then
+    mapfile -t workloads < <(make_logs workloads)
+    mapfile -t shapes < <(make_logs more-shapes)
+    for log in "${workloads[@]}"; do
+        case $log in
+            */bulk-update.*) large=$log ;;
+            */delete.*) deletes=$log ;;
+        esac
+    done
+    set -- "$large" "$deletes" "${shapes[@]}"
+fi
 [ $# -ge 3 ] || { sed -n '6,8p' "$0" | cut -c3- >&2; exit 2; }
 
 large=$(realpath "$1") deletes=$(realpath "$2")
