@@ -190,7 +190,10 @@ impl<R: Read> EventReader<R> {
                 self.end -= self.start;
                 self.start = 0;
             }
-            if self.buffer.len() < self.end + READ_SIZE {
+            if self.buffer.is_empty() {
+                // The system has zeros: `resize` writes them, which many readers of small logs would wait for.
+                self.buffer = vec![0; READ_SIZE];
+            } else if self.buffer.len() < self.end + READ_SIZE {
                 self.buffer.resize(self.end + READ_SIZE, 0);
             }
             let free = self.buffer.get_mut(self.end..).unwrap_or_default();
