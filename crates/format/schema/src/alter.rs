@@ -192,7 +192,20 @@ impl AlterAction {
                 clause.column.facts.as_mut().map(|facts| &mut facts.default)
             }
             AlterAction::SetDefault { default, .. } => Some(default),
-            _ => None,
+            AlterAction::Drop { .. }
+            | AlterAction::RenameColumn { .. }
+            | AlterAction::AddKey(..)
+            | AlterAction::DropPrimaryKey
+            | AlterAction::DropKey(_)
+            | AlterAction::DropConstraint(_)
+            | AlterAction::DropForeignKey(_)
+            | AlterAction::RenameKey { .. }
+            | AlterAction::RenameTable(..)
+            | AlterAction::Exchange(..)
+            | AlterAction::LosesRows
+            | AlterAction::ChangesCharset
+            | AlterAction::MayLoseRows
+            | AlterAction::Harmless => None,
         };
         if let Some(default) = default.filter(|default| is_meant(default)) {
             *default = ColumnDefault::Unknown;
@@ -210,7 +223,23 @@ impl AlterAction {
                 AlterAction::RenameColumn { from, to } if is_same_name(from, column) => {
                     return ColumnFate::Kept { name: to, is_same: true };
                 }
-                _ => {}
+                // Of other columns.
+                AlterAction::Drop { .. }
+                | AlterAction::Redefine { .. }
+                | AlterAction::RenameColumn { .. }
+                | AlterAction::Add { .. } => {}
+                AlterAction::SetDefault { .. } | AlterAction::ChangesCharset => {}
+                AlterAction::AddKey(..)
+                | AlterAction::DropPrimaryKey
+                | AlterAction::DropKey(_)
+                | AlterAction::DropConstraint(_)
+                | AlterAction::DropForeignKey(_)
+                | AlterAction::RenameKey { .. } => {}
+                AlterAction::RenameTable(..)
+                | AlterAction::Exchange(..)
+                | AlterAction::LosesRows
+                | AlterAction::MayLoseRows
+                | AlterAction::Harmless => {}
             }
         }
         ColumnFate::Kept { name: column, is_same: true }
@@ -381,7 +410,19 @@ impl DefinedTable {
                 AlterAction::Redefine { old, .. } => has(old),
                 AlterAction::RenameColumn { from, .. } => has(from),
                 AlterAction::SetDefault { name, .. } => has(name),
-                _ => true,
+                AlterAction::Add { .. }
+                | AlterAction::AddKey(..)
+                | AlterAction::DropPrimaryKey
+                | AlterAction::DropKey(_)
+                | AlterAction::DropConstraint(_)
+                | AlterAction::DropForeignKey(_)
+                | AlterAction::RenameKey { .. }
+                | AlterAction::RenameTable(..)
+                | AlterAction::Exchange(..)
+                | AlterAction::LosesRows
+                | AlterAction::ChangesCharset
+                | AlterAction::MayLoseRows
+                | AlterAction::Harmless => true,
             };
             if !fits {
                 return None;
@@ -417,7 +458,22 @@ impl DefinedTable {
                     table.columns.retain(|column| !is_same_name(&column.name, &clause.column.name));
                     (clause, target)
                 }
-                _ => continue,
+                AlterAction::Redefine { target: None, .. }
+                | AlterAction::Drop { .. }
+                | AlterAction::RenameColumn { .. }
+                | AlterAction::SetDefault { .. }
+                | AlterAction::AddKey(..)
+                | AlterAction::DropPrimaryKey
+                | AlterAction::DropKey(_)
+                | AlterAction::DropConstraint(_)
+                | AlterAction::DropForeignKey(_)
+                | AlterAction::RenameKey { .. }
+                | AlterAction::RenameTable(..)
+                | AlterAction::Exchange(..)
+                | AlterAction::LosesRows
+                | AlterAction::ChangesCharset
+                | AlterAction::MayLoseRows
+                | AlterAction::Harmless => continue,
             };
             if table.position(&clause.column.name).is_some() {
                 return None;
@@ -480,7 +536,17 @@ impl DefinedTable {
                         }
                     }
                 }
-                _ => {}
+                // Those that add keys come after those that drop some.
+                AlterAction::AddKey(..) | AlterAction::Add { .. } | AlterAction::Redefine { .. } => {}
+                AlterAction::Drop { .. }
+                | AlterAction::RenameColumn { .. }
+                | AlterAction::SetDefault { .. }
+                | AlterAction::RenameTable(..)
+                | AlterAction::Exchange(..)
+                | AlterAction::LosesRows
+                | AlterAction::ChangesCharset
+                | AlterAction::MayLoseRows
+                | AlterAction::Harmless => {}
             }
         }
         for action in actions {
@@ -493,7 +559,20 @@ impl DefinedTable {
                     self.defined.extend(clause.keys.iter().cloned());
                     self.foreign_keys.extend(clause.foreign_key.clone());
                 }
-                _ => {}
+                AlterAction::DropPrimaryKey
+                | AlterAction::DropKey(_)
+                | AlterAction::DropConstraint(_)
+                | AlterAction::DropForeignKey(_)
+                | AlterAction::RenameKey { .. }
+                | AlterAction::Drop { .. }
+                | AlterAction::RenameColumn { .. }
+                | AlterAction::SetDefault { .. }
+                | AlterAction::RenameTable(..)
+                | AlterAction::Exchange(..)
+                | AlterAction::LosesRows
+                | AlterAction::ChangesCharset
+                | AlterAction::MayLoseRows
+                | AlterAction::Harmless => {}
             }
         }
         self.find_keys();
@@ -522,7 +601,19 @@ impl DefinedTable {
                 }
                 AlterAction::RenameColumn { from, to } => old_names.push((to, from, true)),
                 AlterAction::AddKey(key, _) => keys.push(key),
-                _ => {}
+                // The keys that these dropped or named otherwise aren't known.
+                AlterAction::DropPrimaryKey
+                | AlterAction::DropKey(_)
+                | AlterAction::DropConstraint(_)
+                | AlterAction::DropForeignKey(_)
+                | AlterAction::RenameKey { .. }
+                | AlterAction::SetDefault { .. } => {}
+                AlterAction::RenameTable(..)
+                | AlterAction::Exchange(..)
+                | AlterAction::LosesRows
+                | AlterAction::ChangesCharset
+                | AlterAction::MayLoseRows
+                | AlterAction::Harmless => {}
             }
         }
         let old_name = |name: &str| old_names.iter().find(|(new, ..)| is_same_name(new, name));

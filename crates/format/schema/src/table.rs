@@ -79,7 +79,12 @@ impl ColumnFacts {
             Kind::Json { .. } => &["JSON"],
             Kind::Vector { .. } => &["VECTOR"],
             // The many names of strings and geometries: a name that is none of the above.
-            _ => return !NOT_STRINGS.contains(&self.type_name.as_str()),
+            Kind::Null
+            | Kind::Char { .. }
+            | Kind::Varchar { .. }
+            | Kind::Blob { .. }
+            | Kind::Geometry { .. }
+            | Kind::TypedArray => return !NOT_STRINGS.contains(&self.type_name.as_str()),
         };
         expected.contains(&self.type_name.as_str())
     }
