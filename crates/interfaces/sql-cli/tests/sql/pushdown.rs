@@ -146,8 +146,8 @@ fn columns_of_tables(inputs: &[PathBuf]) -> Vec<String> {
     let statements = tables.map(|(schema, table)| {
         let name = format!("\"{schema}\".\"{table}\"");
         format!(
-            "SELECT '{name}' AS name, log, gtid, committed_at, applied_at, logged_at, server_id, \"row\", operation, key, before, after FROM \
-             {name}"
+            "SELECT '{name}' AS name, log, gtid, committed_at, applied_at, logged_at, server_id, \"row\", inside, operation, key, changed, \
+             before, after FROM {name}"
         )
     });
     statements.collect()
@@ -180,6 +180,8 @@ fn columns_of_one_table_are_the_same_and_alone_are_unpacked() {
         "SELECT before['id'], after['c'] FROM sbtest.sbtest1 WHERE after['id'] > 100 AND operation <> 'insert'",
         "SELECT \"row\", count(*), min(key), max(key) FROM employees.salaries GROUP BY 1 ORDER BY 1",
         "SELECT key, count(*) FROM sbtest.sbtest1 WHERE operation = 'delete' GROUP BY 1 ORDER BY 1",
+        "SELECT changed, inside, count(*) FROM sbtest.sbtest1 GROUP BY 1, 2 ORDER BY 1, 2",
+        "SELECT changed, key FROM employees.salaries",
     ] {
         let with_names = |inputs: &[PathBuf]| {
             let mut command = sql(["--format", "csv", "--schema"]);
@@ -187,6 +189,9 @@ fn columns_of_one_table_are_the_same_and_alone_are_unpacked() {
         };
         assert_eq!(with_names(archive), with_names(&SHAPES.plain), "{statement}");
     }
+    let plan = "EXPLAIN ANALYZE SELECT changed, inside, before FROM sbtest.sbtest1";
+    let picked = ask(plan, archive).ok();
+    assert!(metric(&picked, "blocks_picked") > 0, "{picked}");
     // What only an event tells needs the events.
     let plan = "EXPLAIN ANALYZE SELECT \"offset\", after FROM employees.salaries";
     assert_eq!(metric(&ask(plan, archive).ok(), "blocks_picked"), 0);

@@ -10,7 +10,7 @@ use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable, PickedTra
 use binlogz_archive::part::PickedLog;
 use binlogz_arrow::{ValueColumn, column_place, is_same_column};
 use binlogz_binlog::event::RowsKind;
-use binlogz_binlog::row::{Cell, ColumnSchema, TableSchema};
+use binlogz_binlog::row::{Cell, ColumnClass, ColumnSchema, TableSchema};
 use binlogz_schema::HistoryPlace;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
@@ -46,6 +46,10 @@ pub(super) struct NeededOutputs {
     numbers: bool,
     /// Where transactions begin.
     pub(super) positions: bool,
+    /// The columns that an update changed: all of them are compared.
+    changed: bool,
+    /// Places inside payloads: a log without payloads has none.
+    inside: bool,
 }
 
 impl NeededOutputs {
@@ -64,6 +68,8 @@ impl NeededOutputs {
                 // Of a row that is deleted, the image before has it.
                 (ValueSource::Key, _) => (needed.key, needed.before) = (true, true),
                 (ValueSource::Position, _) => (needed.around, needed.positions) = (true, true),
+                (ValueSource::Changed, _) => (needed.changed, needed.before) = (true, true),
+                (ValueSource::Inside, _) => needed.inside = true,
                 (source, _) if is_around(source) => needed.around = true,
                 (ValueSource::Before | ValueSource::After, MadeColumn::Field(_, field)) => {
                     needed.fields.insert(field);
@@ -79,10 +85,11 @@ impl NeededOutputs {
 
     /// Whether it is nothing but columns of images that these conditions are on.
     pub(super) fn is_of_columns(&self, conditions: &[ValueCondition], all: &Fields) -> bool {
-        let NeededOutputs { fields, around, before: _, key, numbers: _, positions } = self;
+        let NeededOutputs { fields, around, before: _, key, numbers: _, positions, changed, inside: _ } =
+            self;
         let mut fields = fields.iter().filter_map(|field| all.get(*field));
         let is_one = |name: &str| conditions.iter().any(|one| is_same_column(&one.column, name));
-        !around && !key && !positions && fields.all(|field| is_one(field.name()))
+        !around && !key && !positions && !changed && fields.all(|field| is_one(field.name()))
     }
 
     /// The places of its columns in a table; `None`: a schema tells another type of one of them.
@@ -98,6 +105,15 @@ impl NeededOutputs {
                 return None;
             }
             places.push(place);
+        }
+        if self.changed {
+            // Of hidden columns nothing is told.
+            let is_told = |column: &ColumnSchema| !matches!(column.kind.class(), ColumnClass::Hidden);
+            if !schema.columns().iter().all(is_told) {
+                return None;
+            }
+            let others = (0..schema.columns().len()).filter(|place| !places.contains(place));
+            places.extend(others.collect::<Vec<_>>());
         }
         for place in told.key.into_iter().filter(|_| self.key) {
             if !is_shown_alike(told.schema.columns().get(place)?, schema.columns().get(place)?) {
@@ -184,6 +200,7 @@ impl PickedRows<'_> {
             done: Vec::new(),
             scratch: Vec::new(),
             key: KeyText::default(),
+            changed: Vec::new(),
         };
         let picks = picked
             .tables
@@ -210,9 +227,11 @@ impl PickedRows<'_> {
         let fields =
             self.fields.iter().map(|field| column_place(&told.names, field.name()).and_then(pick_of));
         let fields = fields.collect();
+        let mut all: Vec<_> = table.columns.iter().copied().zip(0..).collect();
+        all.sort_unstable();
         let mut key: Vec<_> = told.key.iter().filter_map(|&place| Some((place, pick_of(place)?))).collect();
         key.sort_unstable();
-        Ok(TablePicks { fields, key, names: told.names })
+        Ok(TablePicks { fields, key, all, names: told.names })
     }
 }
 
@@ -222,6 +241,8 @@ struct TablePicks {
     fields: Vec<Option<usize>>,
     /// The columns of its primary key: their places in the table, and among the picked columns.
     key: Vec<(usize, usize)>,
+    /// All picked columns, in the order of the table: their places there, and among the picked columns.
+    all: Vec<(usize, usize)>,
     /// The names of all its columns.
     names: Vec<String>,
 }
@@ -289,6 +310,8 @@ struct BlockMaker<'a> {
     scratch: Vec<u8>,
     /// The last primary key.
     key: KeyText,
+    /// The names of the columns that the last update changed.
+    changed: Vec<String>,
 }
 
 /// A primary key as a JSON object: its bytes, and their text.
@@ -362,6 +385,11 @@ impl BlockMaker<'_> {
                 ValueTarget::Plain(builder) if *source == ValueSource::Key => {
                     for row in rows.clone() {
                         builder.push(picked.key(row, &mut self.key, &mut self.scratch)?);
+                    }
+                }
+                ValueTarget::Plain(builder) if *source == ValueSource::Changed => {
+                    for row in rows.clone() {
+                        builder.push(picked.changed(row, &mut self.changed));
                     }
                 }
                 ValueTarget::Plain(builder) => {
@@ -455,6 +483,22 @@ impl<'a> PickedValues<'a> {
         Some(Cell { index, column, content })
     }
 
+    /// The names of the columns that an update changed.
+    fn changed<'n>(&self, row: usize, names: &'n mut Vec<String>) -> FieldValue<'n> {
+        if ![false, true].into_iter().all(|is_after| self.table.has_image(row, is_after)) {
+            return FieldValue::Null;
+        }
+        names.clear();
+        for &place in &self.picks.all {
+            let [before, after] = [false, true].map(|is_after| self.cell(row, is_after, place));
+            let Some(after) = after else { continue };
+            if before.is_none_or(|before| before.content != after.content) {
+                names.extend(self.picks.names.get(place.0).cloned());
+            }
+        }
+        FieldValue::Texts(names)
+    }
+
     /// The primary key of a row.
     fn key<'k>(
         &self,
@@ -503,5 +547,6 @@ pub(super) fn open(
         blocks[0] += run.block_count();
         Some(true)
     })?;
+    let log = log.filter(|log| !(needed.inside && log.has_payloads()));
     Ok(log.map(|log| (log, blocks)))
 }

@@ -371,6 +371,8 @@ pub struct PickedLog {
     steps: Vec<(usize, Vec<u32>)>,
     /// What the directories of its blocks tell of where transactions begin; empty: nobody asks.
     groups: DirectoryGroups,
+    /// Whether the log had payloads.
+    has_payloads: bool,
 }
 
 /// The groups of a directory that tell where the transactions of GTID events begin.
@@ -416,7 +418,12 @@ impl PickedLog {
                 }
             }
         }
-        Ok(Some(PickedLog { objects, steps, groups }))
+        Ok(Some(PickedLog { objects, steps, groups, has_payloads: file.payload_level.is_some() }))
+    }
+
+    /// Whether the log had payloads: the places of its events are not those of the log as it is packed.
+    pub fn has_payloads(&self) -> bool {
+        self.has_payloads
     }
 
     /// Where the transactions of a block's GTID events begin in the log.
