@@ -5,9 +5,11 @@
 //!                      ─ INPUTs, where the server has purged some of them, then its own
 //! ```
 //!
-//! What `table-at` would only warn of is an error here: the rows are exact, or there are none. `logs` says which logs are read.
+//! What `table-at` would only warn of is an error here: the rows are exact, or there are none. `logs` says which logs are read; `lookup`
+//! which parts of archived ones, where only rows with certain values are wanted, or the table's columns.
 
 mod logs;
+mod lookup;
 
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,7 +19,7 @@ use binlogz_cli_common::companions::sql_inputs::{BaseArgs, SqlServerArgs};
 use binlogz_cli_common::time::GivenTime;
 use binlogz_flow::events::{RunSummary, UnreadChanges};
 use binlogz_flow::{Input, NotInSequence};
-use binlogz_query::{BaseMoment, BaseRows, BaseTable, Error, TableBase, WholeLogs};
+use binlogz_query::{BaseBlocks, BaseMoment, BaseRows, BaseTable, BaseWish, Error, TableBase, WholeLogs};
 use binlogz_row_changes::{
     CascadeDoubts, EmptyTables, HeadError, LOG_BEGIN, LiveTable, LoggedStatements, PastError, PastMoment,
     PastSession, RestoreSteps, RestoredTables, ServerLogs, TableMoment, TouchedKeys, restore,
@@ -26,6 +28,10 @@ use binlogz_source::ConnectOptions;
 
 use crate::server::connect_options;
 use logs::LogsSinceMoment;
+use lookup::{ArchiveLookup, wanted_values};
+
+/// Bytes of logs that have no parts which can be passed over: if there are more, all rows are read, and kept for the next statement.
+const UNDIVIDED_MAX: u64 = 64 << 20;
 
 /// A server whose tables are asked for.
 #[derive(Debug)]
@@ -42,11 +48,13 @@ struct BaseTrouble {
     line: String,
     /// Whether the line says that there is no such table.
     is_absent: bool,
+    /// Whether parts of logs were passed over without which it can't be told.
+    lacks_parts: bool,
 }
 
 impl From<PastError> for BaseTrouble {
     fn from(error: PastError) -> Self {
-        BaseTrouble { is_absent: matches!(error, PastError::Absent(_)), line: error.to_string() }
+        BaseTrouble { is_absent: matches!(error, PastError::Absent(_)), ..said(error.to_string()) }
     }
 }
 
@@ -100,20 +108,36 @@ impl ServerBase {
     fn rows(
         &self,
         table: (&str, &str),
-        moment: &PastMoment,
+        (moment, wish): (&PastMoment, &BaseWish),
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<BaseRows, BaseTrouble> {
         let since = LogsSinceMoment::find(&self.connect, moment, logs)?;
-        let mut steps = BaseSteps { base: self, table, moment, logs, since };
-        let RestoredTables { mut session, tables, doubts, .. } =
-            restore(&self.connect, (moment, false), &mut steps)?;
+        // What has to be read anyway tells all rows, for the next statement too.
+        let wish = if since.undivided_size > UNDIVIDED_MAX { &BaseWish::All } else { wish };
+        let mut steps =
+            BaseSteps { base: self, table, moment, wish, logs, since, blocks: BaseBlocks::default() };
+        let restored = match restore(&self.connect, (moment, false), &mut steps) {
+            Err(trouble) if trouble.lacks_parts => {
+                steps.wish = &BaseWish::All;
+                restore(&self.connect, (moment, false), &mut steps)
+            }
+            restored => restored,
+        };
+        let RestoredTables { mut session, mut tables, doubts, .. } = restored?;
         if let Some(line) = doubts.into_iter().find_map(|doubts| self.doubt(doubts)) {
             return Err(said(line));
+        }
+        let BaseSteps { wish, blocks, .. } = steps;
+        let values = wanted_values(wish);
+        if *wish != BaseWish::All {
+            tables.iter_mut().for_each(|table| table.restrict(values.as_deref()));
         }
         LiveTable::write_log(&tables, &mut session, EmptyTables::Mapped, out)?;
         let key = tables.first().and_then(LiveTable::key_names).unwrap_or_default();
         Ok(BaseRows {
+            are_all: *wish == BaseWish::All,
+            blocks,
             columns: tables.iter().flat_map(|table| table.stored_columns()).map(str::to_owned).collect(),
             key: key.into_iter().map(|(now, then)| (now.to_owned(), then.to_owned())).collect(),
         })
@@ -133,7 +157,7 @@ impl ServerBase {
 }
 
 fn said(line: impl Into<String>) -> BaseTrouble {
-    BaseTrouble { line: line.into(), is_absent: false }
+    BaseTrouble { line: line.into(), is_absent: false, lacks_parts: false }
 }
 
 impl TableBase for ServerBase {
@@ -170,7 +194,7 @@ impl TableBase for ServerBase {
     fn write_rows(
         &self,
         table: (&str, &str),
-        moment: &BaseMoment,
+        (moment, wish): (&BaseMoment, &BaseWish),
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<Option<BaseRows>, String> {
@@ -179,7 +203,7 @@ impl TableBase for ServerBase {
             BaseMoment::After(gtid) => PastMoment::InLog(TableMoment::After(*gtid)),
             BaseMoment::Executed(gtids) => PastMoment::Executed(gtids.clone()),
         };
-        match self.rows(table, &moment, logs, out) {
+        match self.rows(table, (&moment, wish), logs, out) {
             Ok(rows) => Ok(Some(rows)),
             Err(trouble) if trouble.is_absent => Ok(None),
             Err(trouble) => Err(self.line(trouble)),
@@ -192,8 +216,11 @@ struct BaseSteps<'b> {
     base: &'b ServerBase,
     table: (&'b str, &'b str),
     moment: &'b PastMoment,
+    wish: &'b BaseWish,
     logs: &'b dyn WholeLogs,
     since: LogsSinceMoment,
+    /// The blocks of archives that were needed.
+    blocks: BaseBlocks,
 }
 
 impl RestoreSteps for BaseSteps<'_> {
@@ -229,11 +256,25 @@ impl RestoreSteps for BaseSteps<'_> {
         if let Some(head) = self.since.very_first() {
             keys.begin_with(head);
         }
+        let mut lookup = ArchiveLookup::new(self.wish, (self.moment, &*keys));
         for index in self.since.inputs() {
-            let (name, input) = self.logs.whole(index)?;
+            let chosen = lookup.choose(self.logs, index, keys)?;
+            let (name, input) = match chosen {
+                None => self.logs.whole(index)?,
+                Some(chosen) => {
+                    keys.pass_over(&chosen.passed_over);
+                    let (name, input, is_whole) = self.logs.parts(index, &chosen.starts)?;
+                    self.blocks += chosen.blocks(is_whole);
+                    (name, input)
+                }
+            };
             self.read_log(keys, name, input)?;
         }
-        self.read_own(keys, self.since.first_own())
+        self.read_own(keys, self.since.first_own())?;
+        match keys.needs_what_was_passed() {
+            true => Err(BaseTrouble { lacks_parts: true, ..said("parts of the logs were passed over") }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -249,7 +290,10 @@ impl BaseSteps<'_> {
 
     fn read_log(&self, keys: &mut TouchedKeys<'_>, name: &str, input: Input) -> Result<(), BaseTrouble> {
         let ran = keys.read(input, name, self.base.workers, &mut |_| {});
-        let RunSummary { read, unread } = ran.map_err(|error| said(format!("{name}: {error}")))?;
+        let RunSummary { read, unread } = ran.map_err(|error| BaseTrouble {
+            lacks_parts: keys.needs_what_was_passed(),
+            ..said(format!("{name}: {error}"))
+        })?;
         if let Some(cut) = read.cut {
             return Err(said(format!("{name} at {}: ends inside an event", cut.offset)));
         }

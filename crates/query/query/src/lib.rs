@@ -32,7 +32,10 @@ pub use binlogz_flow::ReadMeter;
 pub use catalog::AskTables;
 pub use catalog::names::{Names, QualifiedName};
 pub use error::{Error, Result};
-pub use logs::{BaseMoment, BaseRows, BaseTable, Logs, SchemaTime, TableBase, WholeLogs};
+pub use logs::{
+    BaseBlocks, BaseCondition, BaseMoment, BaseRows, BaseTable, BaseValue, BaseWish, KeyedRows, Logs,
+    SchemaTime, TableBase, WholeLogs,
+};
 pub use moment_name::{at_moment, moment_of};
 pub use run::engine::{self, QueryEngine, QueryOptions, StatementStopper};
 pub use run::memory;

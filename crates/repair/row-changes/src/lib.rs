@@ -55,10 +55,10 @@ pub use images::LiveRows;
 pub use life::{Life, LifeFormat, StatementsAhead};
 pub use pass::{CarryingKeys, Error};
 pub use past::{
-    CascadeDoubts, CascadingParent, DumpPlace, DumpedTable, EmptyTables, Forward, HeadError, LOG_BEGIN,
-    LiveTable, LogHead, LoggedDatabases, LoggedStatements, PastError, PastFormat, PastMoment, PastSession,
-    RestoreSteps, RestoredTables, TableColumnsNow, TableMoment, TableRoutes, TouchedKeys, TouchedOutcome,
-    TouchedRows, from_last_head, restore, server_logs,
+    CascadeDoubts, CascadingParent, ColumnValue, ColumnValues, DumpPlace, DumpedTable, EmptyTables, Forward,
+    HeadError, LOG_BEGIN, LiveTable, LogHead, LoggedDatabases, LoggedStatements, PastError, PastFormat,
+    PastMoment, PastSession, RestoreSteps, RestoredTables, TableColumnsNow, TableMoment, TableRoutes,
+    TouchedKeys, TouchedOutcome, TouchedRows, from_last_head, restore, server_logs,
 };
 pub use script::{
     AppliedChanges, ApplyOptions, ReadHistory, Script, ScriptForm, ScriptSummary, TableSummary,

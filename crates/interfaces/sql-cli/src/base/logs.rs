@@ -8,6 +8,8 @@
 //! INPUTs are taken only where nothing can be missing between them and the server's own. GTIDs tell that, and the numbers of the logs:
 //! a log whose transactions have no GTIDs leaves no gap in a set.
 
+use std::collections::BTreeSet;
+
 use binlogz_flow::{FactsUpTo, InOrder, Input, LogFacts, Sequel};
 use binlogz_query::WholeLogs;
 use binlogz_row_changes::{HeadError, LogHead, PastMoment, from_last_head, server_logs};
@@ -24,6 +26,8 @@ pub(super) struct LogsSinceMoment {
     very_first: Option<LogHead>,
     /// The first one that the server still has.
     first_own: String,
+    /// Bytes of those of which no part can be passed over: the server's own, and INPUTs that aren't archived.
+    pub(super) undivided_size: u64,
 }
 
 impl LogsSinceMoment {
@@ -37,11 +41,13 @@ impl LogsSinceMoment {
         moment: &PastMoment,
         logs: &dyn WholeLogs,
     ) -> Result<Self, BaseTrouble> {
-        let names = server_logs(connect)?.into_iter().map(|(name, _)| name).collect();
+        let own = server_logs(connect)?;
+        let names = own.iter().map(|(name, _)| name.clone()).collect();
         let found = from_last_head(names, connect, &|head| head.comes_before(moment))?;
         let Some((names, head)) = found else { return Err(said("has no binary log")) };
+        let undivided_size: u64 = own.iter().rev().take(names.len()).map(|(_, size)| size).sum();
         let first_own = names.into_iter().next().unwrap_or_default();
-        let mut since = LogsSinceMoment { inputs: Vec::new(), very_first: None, first_own };
+        let mut since = LogsSinceMoment { inputs: Vec::new(), very_first: None, first_own, undivided_size };
         if head.is_first_of_server(&since.first_own) {
             since.very_first = Some(head);
         } else if !head.comes_before(moment) {
@@ -91,7 +97,7 @@ impl LogsSinceMoment {
             ..LogFacts::default()
         };
         for index in (0..logs.count()).rev() {
-            let (name, input) = logs.whole(index)?;
+            let (name, input) = front_of(logs, index)?;
             let Some(own) = head_of(input, name)? else { continue };
             if is_of_server((first, head), (name, &own)) {
                 continue;
@@ -102,6 +108,7 @@ impl LogsSinceMoment {
                 later.follow(&facts)?;
             }
             self.inputs.push(index);
+            self.undivided_size += logs.undivided_size(index);
             if own.is_first_of_server(name) {
                 self.very_first = Some(own);
                 return Ok(());
@@ -116,6 +123,21 @@ impl LogsSinceMoment {
              came between may be in an earlier log",
         ))
     }
+}
+
+/// A log up to its first transaction at least: of an archived one, no more than the part that has it.
+fn front_of(logs: &dyn WholeLogs, index: usize) -> Result<(&str, Input), BaseTrouble> {
+    let mut first = BTreeSet::new();
+    let has_parts = logs.each_part(index, &mut |run| {
+        if first.is_empty() {
+            first.insert(run.start());
+        }
+    })?;
+    if !has_parts {
+        return Ok(logs.whole(index)?);
+    }
+    let (name, input, _) = logs.parts(index, &first)?;
+    Ok((name, input))
 }
 
 /// Whether the server has this log itself, given the first that it has. One without any GTID of its own has as many before it as the next.

@@ -5,6 +5,8 @@
 mod arithmetic;
 #[cfg(feature = "serve")]
 mod as_of;
+#[cfg(feature = "serve")]
+mod as_of_keys;
 mod common;
 mod depth;
 mod directory;

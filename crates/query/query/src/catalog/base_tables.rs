@@ -15,11 +15,12 @@ use datafusion::arrow::datatypes::{Fields, Schema, SchemaRef};
 use parking_lot::Mutex;
 
 use crate::error::LogError;
-use crate::logs::{BaseMoment, Logs, TableBase, WantedOutput};
+use crate::logs::{BaseBlocks, BaseCondition, BaseMoment, BaseWish, Logs, TableBase, WantedOutput};
 use crate::tables::{ChangesTable, MadeColumn, TableReader, user};
 
-/// Tables at moments that are kept for the next statement.
+/// Tables at moments that are kept for the next statement, and how many of which only some rows were read.
 const MOMENTS_MAX: usize = 8;
+const PARTS_MAX: usize = 8;
 
 /// The column of the image that inserts have.
 const AFTER: &str = "after";
@@ -34,8 +35,9 @@ pub(super) struct BaseTables {
     end: OnceLock<BaseMoment>,
     /// The moments of the statement, by their texts: `-1h` is one moment, however often the statement's tables are looked for.
     moments: Mutex<BTreeMap<String, BaseMoment>>,
-    /// The rows that were read last, by name of the table and moment.
-    read: Mutex<VecDeque<(String, Arc<MomentRows>)>>,
+    /// The tables that were read last, by name of the table and moment: with all their rows, or with some or none.
+    read: ReadTables,
+    parts: ReadTables,
     /// Two that ask at once would both ask the base.
     reading: Mutex<()>,
 }
@@ -51,6 +53,17 @@ pub(super) struct MomentRows {
     /// The columns of the key by which rows are told apart: what each is called now, and was called then.
     pub(super) key: Vec<(String, String)>,
     pub(super) workers: usize,
+    /// Whether all rows are there.
+    pub(super) are_all: bool,
+    /// The blocks of archives that were needed, until they are told.
+    blocks: Mutex<BaseBlocks>,
+}
+
+impl MomentRows {
+    /// The blocks of archives that were needed for it, once.
+    pub(super) fn take_blocks(&self) -> BaseBlocks {
+        std::mem::take(&mut self.blocks.lock())
+    }
 }
 
 impl std::fmt::Debug for BaseTables {
@@ -71,6 +84,7 @@ impl BaseTables {
             end: OnceLock::new(),
             moments: Mutex::default(),
             read: Mutex::default(),
+            parts: Mutex::default(),
             reading: Mutex::default(),
         }))
     }
@@ -125,36 +139,71 @@ impl BaseTables {
         Ok(moment)
     }
 
-    /// The rows of a table at a moment, as a user wrote it, or at the end of the logs; `None`: there is no such table.
+    /// The moment that a user wrote; `None`: the end of the logs.
+    pub(super) fn moment_of(&self, text: Option<&str>) -> Result<BaseMoment, LogError> {
+        match text {
+            Some(text) => self.moment(text),
+            None => self.end().cloned(),
+        }
+    }
+
+    /// All rows of a table at a moment, as a user wrote it, or at the end of the logs; `None`: there is no such table.
     pub(super) fn rows(
         &self,
-        (database, table): (&str, &str),
+        table: (&str, &str),
         moment: Option<&str>,
     ) -> Result<Option<Arc<MomentRows>>, LogError> {
-        let moment = match moment {
-            Some(text) => self.moment(text)?,
-            None => self.end()?.clone(),
-        };
+        self.read(table, &self.moment_of(moment)?, &BaseWish::All)
+    }
+
+    /// The columns of a table at a moment, and all its rows where these take no longer; `None`: there is no such table.
+    pub(super) fn columns(
+        &self,
+        table: (&str, &str),
+        moment: &BaseMoment,
+    ) -> Result<Option<Arc<MomentRows>>, LogError> {
+        self.read(table, moment, &BaseWish::Columns)
+    }
+
+    /// The rows of a table at a moment that meet these conditions, and maybe others; `None`: there is no such table.
+    pub(super) fn rows_meeting(
+        &self,
+        table: (&str, &str),
+        moment: &BaseMoment,
+        conditions: Vec<BaseCondition>,
+    ) -> Result<Option<Arc<MomentRows>>, LogError> {
+        match conditions.is_empty() {
+            true => self.read(table, moment, &BaseWish::All),
+            false => self.read(table, moment, &BaseWish::Meeting(conditions)),
+        }
+    }
+
+    fn read(
+        &self,
+        (database, table): (&str, &str),
+        moment: &BaseMoment,
+        wish: &BaseWish,
+    ) -> Result<Option<Arc<MomentRows>>, LogError> {
         let name = format!("{database}\0{table}\0{moment}");
+        let part_name = format!("{name}\0{wish:?}");
         let _one = self.reading.lock();
-        let known = self.read.lock().iter().find(|(own, _)| *own == name).map(|(_, rows)| Arc::clone(rows));
+        let known = found_in(&self.read, &name).or_else(|| found_in(&self.parts, &part_name));
         if let Some(known) = known {
             return Ok(Some(known));
         }
-        let Some(rows) = self.read_rows((database, table), &moment)? else { return Ok(None) };
+        let Some(rows) = self.read_rows((database, table), (moment, wish))? else { return Ok(None) };
         let rows = Arc::new(rows);
-        let mut read = self.read.lock();
-        if read.len() >= MOMENTS_MAX {
-            read.pop_front();
+        match rows.are_all {
+            true => add_to(&self.read, (name, &rows), MOMENTS_MAX),
+            false => add_to(&self.parts, (part_name, &rows), PARTS_MAX),
         }
-        read.push_back((name, Arc::clone(&rows)));
         Ok(Some(rows))
     }
 
     fn read_rows(
         &self,
         (database, table): (&str, &str),
-        moment: &BaseMoment,
+        moment: (&BaseMoment, &BaseWish),
     ) -> Result<Option<MomentRows>, LogError> {
         let mut out = WantedOutput { out: BufWriter::new(scratch()?), reading: self.logs.reading_now() };
         let told = self.base.write_rows((database, table), moment, &*self.logs, &mut out);
@@ -178,8 +227,33 @@ impl BaseTables {
         let schema = Arc::new(Schema::new(own.into_iter().collect::<Fields>()));
         let logs = Arc::new(logs);
         let reader = Arc::new(reader);
-        Ok(Some(MomentRows { logs, reader, places, schema, key: told.key, workers: self.workers }))
+        Ok(Some(MomentRows {
+            logs,
+            reader,
+            places,
+            schema,
+            key: told.key,
+            workers: self.workers,
+            are_all: told.are_all,
+            blocks: Mutex::new(told.blocks),
+        }))
     }
+}
+
+/// Tables that were read, by their names.
+type ReadTables = Mutex<VecDeque<(String, Arc<MomentRows>)>>;
+
+fn found_in(tables: &ReadTables, name: &str) -> Option<Arc<MomentRows>> {
+    let tables = tables.lock();
+    tables.iter().find(|(own, _)| own == name).map(|(_, rows)| Arc::clone(rows))
+}
+
+fn add_to(tables: &ReadTables, (name, rows): (String, &Arc<MomentRows>), count_max: usize) {
+    let mut tables = tables.lock();
+    if tables.len() >= count_max {
+        tables.pop_front();
+    }
+    tables.push_back((name, Arc::clone(rows)));
 }
 
 fn temporary(error: std::io::Error) -> LogError {

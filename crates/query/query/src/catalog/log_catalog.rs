@@ -320,8 +320,7 @@ impl FoundTables {
             };
         };
         if let Some((name, moment)) = moment {
-            let rows = apart(|| base.rows((database, name), Some(moment)))?;
-            return Ok(rows.map(|rows| Arc::new(MomentTable::of_rows((database, name), rows)) as _));
+            return self.table_at(base, (database, name), moment);
         }
         let name = (database.to_owned(), table.to_owned());
         if let Some(fields) = self.all_tables()?.get(&name).filter(|fields| !fields.is_empty()) {
@@ -331,6 +330,22 @@ impl FoundTables {
         // It may have had this name at the end of the logs, and another one now.
         let rows = apart(|| base.rows((database, table), None))?;
         Ok(rows.map(|rows| Arc::new(MomentTable::of_rows((database, table), rows)) as _))
+    }
+
+    /// A table at a moment, as a user wrote it.
+    fn table_at(
+        &self,
+        base: &Arc<BaseTables>,
+        table: (&str, &str),
+        moment: &str,
+    ) -> Result<Answer, LogError> {
+        let moment = base.moment_of(Some(moment))?;
+        let Some(told) = apart(|| base.columns(table, &moment))? else { return Ok(None) };
+        let found = match told.are_all {
+            true => MomentTable::of_rows(table, told),
+            false => MomentTable::of_columns(table, moment, told, base),
+        };
+        Ok(Some(Arc::new(found)))
     }
 
     /// The changes of a table in the logs.

@@ -9,8 +9,8 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
+use crate::logs::{BaseBlocks, Logs};
 use crate::scan::{LogScan, ScanPlan};
 use crate::tables::{MadeColumn, TableReader};
 
@@ -77,6 +77,7 @@ impl TableProvider for LogTable {
             limit,
             workers: self.workers,
             bytes: self.logs.size(),
+            base_blocks: BaseBlocks::default(),
         };
         Ok(Arc::new(LogScan::new(scan)))
     }

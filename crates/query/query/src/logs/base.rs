@@ -1,7 +1,11 @@
 //! A base: where the rows of tables are known at a moment, besides what logs tell of their changes.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
+
+use binlogz_archive::format::contents::KeyProbe;
+use binlogz_archive::part::BlockRun;
 
 use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_flow::{FactsUpTo, Input, LogFacts};
@@ -40,13 +44,76 @@ pub struct BaseTable {
     pub columns: Vec<String>,
 }
 
+/// A value of a column, as a query names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BaseValue {
+    /// A whole number.
+    Number(i128),
+    /// A text.
+    Text(String),
+}
+
+/// A column that has one of these values in each wanted row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BaseCondition {
+    /// The name of the column at the moment.
+    pub column: String,
+    /// The values: at least one, and few.
+    pub values: Vec<BaseValue>,
+}
+
+/// The rows of a table that are wanted of a base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BaseWish {
+    /// All of them.
+    All,
+    /// None, for the columns are wanted alone.
+    Columns,
+    /// Those that meet all of these conditions. Others may come with them.
+    Meeting(Vec<BaseCondition>),
+}
+
+/// How many blocks of archives were needed to tell what a base told.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct BaseBlocks {
+    /// Blocks that were unpacked as a whole.
+    pub read: usize,
+    /// Blocks of which the column of a key was unpacked.
+    pub searched: usize,
+    /// Blocks that were not unpacked as a whole.
+    pub skipped: usize,
+}
+
+impl std::ops::AddAssign for BaseBlocks {
+    fn add_assign(&mut self, other: BaseBlocks) {
+        self.read += other.read;
+        self.searched += other.searched;
+        self.skipped += other.skipped;
+    }
+}
+
 /// What a base wrote of a table at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseRows {
+    /// Whether all rows were written, wanted or not: to find some takes as long.
+    pub are_all: bool,
+    /// What was read of archives.
+    pub blocks: BaseBlocks,
     /// The columns that the rows have, in their order.
     pub columns: Vec<String>,
     /// The columns of the key by which rows are told apart: what each is called now, and was called then. Empty: it isn't among the columns.
     pub key: Vec<(String, String)>,
+}
+
+/// Rows of a table by the values of one column.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyedRows<'a> {
+    /// Database and name of the table.
+    pub table: (&'a str, &'a str),
+    /// The place of the column in the rows.
+    pub column: usize,
+    /// The values.
+    pub probes: &'a [KeyProbe],
 }
 
 /// The logs of a query, for a base that needs those which it hasn't itself.
@@ -60,6 +127,36 @@ pub trait WholeLogs {
     ///
     /// A log that can't be opened.
     fn whole(&self, index: usize) -> Result<(&str, Input)>;
+
+    /// Bytes of a log of which no part can be left out; 0: its archive knows its parts.
+    fn undivided_size(&self, index: usize) -> u64;
+
+    /// Goes through the parts of an archived log, in its order; `false`: it has none.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be read.
+    fn each_part(&self, index: usize, take: &mut dyn FnMut(&BlockRun<'_>)) -> Result<bool>;
+
+    /// A log without its parts that don't begin at one of these places; and whether it has the others too.
+    ///
+    /// # Errors
+    ///
+    /// A log that can't be opened.
+    fn parts(&self, index: usize, starts: &BTreeSet<u64>) -> Result<(&str, Input, bool)>;
+
+    /// Those of the parts at these places that may have a row whose column has one of the values, before or after its change; and how many
+    /// blocks were looked into.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be read.
+    fn parts_with(
+        &self,
+        index: usize,
+        starts: &BTreeSet<u64>,
+        wanted: &KeyedRows<'_>,
+    ) -> Result<(BTreeSet<u64>, usize)>;
 
     /// The facts of a log that tell which one it follows.
     ///
@@ -89,7 +186,7 @@ pub trait TableBase: fmt::Debug + Send + Sync {
     fn write_maps(&self, out: &mut dyn Write) -> Result<Vec<BaseTable>, String>;
 
     /// Writes a binary log with the rows that a table, by its database and name then, had at a moment, as inserts, or if it had none, with its
-    /// map alone. `None`: there is no such table. The logs are those of the query.
+    /// map alone. `None`: there is no such table. The logs are those of the query. Rows that aren't wanted may be among them.
     ///
     /// # Errors
     ///
@@ -97,7 +194,7 @@ pub trait TableBase: fmt::Debug + Send + Sync {
     fn write_rows(
         &self,
         table: (&str, &str),
-        moment: &BaseMoment,
+        moment: (&BaseMoment, &BaseWish),
         logs: &dyn WholeLogs,
         out: &mut dyn Write,
     ) -> Result<Option<BaseRows>, String>;

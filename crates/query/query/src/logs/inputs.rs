@@ -27,11 +27,11 @@ use binlogz_encryption::{Error as EncryptionError, HEADER_SIZE, Keyring};
 use binlogz_flow::error::in_log;
 use binlogz_flow::events::{ReadSummary, RunSummary};
 use binlogz_flow::read::meter::{MeteredLog, MeteredPass, ReadMeter};
-use binlogz_flow::{CutEvent, FactsUpTo, Input, LogFacts, ReadAt};
+use binlogz_flow::{CutEvent, Input, ReadAt};
 use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
-use super::base::{TableBase, WholeLogs};
+use super::base::TableBase;
 use super::readings::{LogReading, LogReadings};
 use super::unwanted::{ReadingEnd, wanted_input};
 use crate::error::{Error, LogError, Result};
@@ -355,6 +355,11 @@ impl Logs {
         Logs { meter: Some(meter), ..self }
     }
 
+    /// Bytes of a log, unpacked; 0: unknown.
+    pub(super) fn size_of(&self, index: usize) -> u64 {
+        self.logs.get(index).map_or(0, Log::size)
+    }
+
     /// Begins a pass through the logs that are wanted, for the meter if there is one.
     pub(crate) fn pass(&self, is_wanted: impl Fn(usize) -> bool) -> Option<MeteredPass> {
         let meter = self.meter.as_ref()?;
@@ -561,6 +566,19 @@ impl Logs {
             None => Ok(None),
         });
         archived.map_err(|error| LogError(format!("{shown}: {error}")))
+    }
+
+    /// Goes through the parts of an archived log, in its order; `false`: it has to be read as a whole.
+    pub(crate) fn each_run(
+        &self,
+        index: usize,
+        take: &mut dyn FnMut(&BlockRun<'_>),
+    ) -> Result<bool, LogError> {
+        let log = self.picked(index, false, &mut |run| {
+            take(run);
+            Some(false)
+        })?;
+        Ok(log.is_some())
     }
 
     /// The transactions of an archived log, as far as its archive tells them; `None`: it has to be read as a log.
@@ -788,29 +806,6 @@ fn spooled(pipe: &mut dyn Read) -> io::Result<Source> {
     let mut file = Scratch::new()?;
     let size = io::copy(pipe, &mut file)?;
     Ok(Source::Spooled(Arc::new(file), size))
-}
-
-impl WholeLogs for Logs {
-    fn count(&self) -> usize {
-        self.logs.len()
-    }
-
-    fn whole(&self, index: usize) -> Result<(&str, Input)> {
-        let input = self.open(index, &mut |_| true).map_err(|error| Error::Log(error.to_string()))?;
-        Ok((self.path(index), input))
-    }
-
-    fn sequence_facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts> {
-        let facts = match up_to {
-            FactsUpTo::FirstTransaction => self.facts(index, up_to),
-            FactsUpTo::End => self.facts_to_end(index),
-        };
-        facts.map_err(|error| Error::Log(error.to_string()))
-    }
-
-    fn for_statement(&self, input: Input) -> Input {
-        wanted_input(input, Arc::new(self.reading_now()))
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use binlogz_binlog::row::TableSchema;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-use crate::logs::Logs;
+use crate::logs::{BaseCondition, BaseValue, Logs};
 
 const SECOND: i64 = 1_000_000;
 
@@ -308,6 +308,17 @@ impl WantedLogs {
                 !logs.is_key(rows.name, &condition.column) || rows.may_have(&condition.probes)
             })
     }
+}
+
+/// A condition on a column that few whole numbers or texts meet, as a base takes it; `None`: it isn't one.
+pub(crate) fn base_condition(condition: &Expr) -> Option<BaseCondition> {
+    let (Subject::Column(column), values) = values(condition)? else { return None };
+    let value = |value: &&ScalarValue| match number(value) {
+        Some(number) => Some(BaseValue::Number(number)),
+        None => text(value).map(BaseValue::Text),
+    };
+    let values: Vec<_> = values.iter().map(value).collect::<Option<_>>()?;
+    (!values.is_empty() && values.len() <= PROBES_MAX).then_some(BaseCondition { column, values })
 }
 
 /// The values of a column or expression that a condition leaves.

@@ -27,9 +27,9 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
 use tokio::sync::mpsc::Sender;
 
-use crate::logs::Logs;
 use crate::logs::unwanted::{ReadingEnd, wanted_input};
 use crate::logs::wanted::WantedLogs;
+use crate::logs::{BaseBlocks, Logs};
 use crate::scan::properties;
 use crate::tables::{MadeColumn, ReadJob, TableReader};
 
@@ -57,6 +57,8 @@ pub(crate) struct ScanPlan {
     pub(crate) workers: usize,
     /// Bytes of the logs, those in archives unpacked; `None`: unknown.
     pub(crate) bytes: Option<u64>,
+    /// The blocks of archives that were needed before, to tell what the logs are.
+    pub(crate) base_blocks: BaseBlocks,
 }
 
 /// The plan that reads it.
@@ -152,6 +154,13 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// These blocks were needed before the logs could be read.
+    fn needed_before(&self, blocks: BaseBlocks) {
+        self.blocks_read.add(blocks.read);
+        self.blocks_searched.add(blocks.searched);
+        self.blocks_skipped.add(blocks.skipped);
+    }
+
     /// Rows were passed on.
     pub(crate) fn passed_on(&self, rows: usize) {
         self.rows.record_output(rows);
@@ -257,6 +266,7 @@ impl ScanPlan {
     /// Reads the logs, one after the other, until they end or nobody wants more.
     pub(crate) fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
         let end: Arc<dyn ReadingEnd> = Arc::new(ScanRows(rows.clone()));
+        counts.needed_before(self.base_blocks);
         let _pass = self.logs.pass(|index| self.wanted.has_log(self.logs.name(index)));
         let mut left = self.limit.unwrap_or(usize::MAX);
         for index in self.wanted_logs(counts) {

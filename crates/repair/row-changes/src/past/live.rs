@@ -19,6 +19,7 @@ use binlogz_schema::SchemaFile;
 use super::PastError;
 use super::create::{ColumnsThen, create_then};
 use super::logged_statements::LoggedStatements;
+use super::restriction::ColumnValues;
 use super::routes::TableRoutes;
 use super::session::{PastAnswerRow, PastSession, TableInProgress, column, names_of};
 use super::touched_rows::{SqlValues, TouchedRows};
@@ -30,6 +31,8 @@ const STATEMENT_SIZE_MAX: usize = 256 << 10;
 const NAME_LENGTH_MAX: usize = 64;
 /// Databases of the server itself, in small letters.
 const OF_SERVER: [&str; 4] = ["mysql", "sys", "performance_schema", "information_schema"];
+/// The name of each primary key.
+const PRIMARY: &str = "PRIMARY";
 const TOUCHED: &str = "binlogz_touched";
 const PAST: &str = "binlogz_past";
 /// The suffix of a table's name until it is whole.
@@ -62,6 +65,9 @@ pub struct LiveTable {
     pub(super) made: Option<u64>,
     /// The statements by which the table of now differs from that of the moment.
     pub(super) since: Option<TableFollowed>,
+    has_primary_key: bool,
+    /// The condition of the rows that are wanted, in SQL, of a table `t`; `None`: all are.
+    restriction: Option<String>,
     /// Which of several it is: its temporary tables have this number.
     number: usize,
 }
@@ -109,6 +115,8 @@ impl LiveTable {
             create: String::new(),
             made: None,
             since: None,
+            has_primary_key: false,
+            restriction: None,
             number,
         };
         Ok(live.look(session)?.then_some(live))
@@ -174,6 +182,8 @@ impl LiveTable {
             (is_never_null && is_whole).then_some(place)
         };
         let keys = parts.chunk_by(|one, other| one.first() == other.first());
+        let mut primary = parts.iter().filter(|part| column(part, 0) == PRIMARY).peekable();
+        self.has_primary_key = primary.peek().is_some() && primary.all(|part| place(part).is_some());
         let keys: Vec<_> = keys.filter_map(|key| key.iter().map(place).collect::<Option<Vec<_>>>()).collect();
         let Some(first) = keys.first() else {
             return Err(PastError::Keyless(format!(
@@ -339,8 +349,42 @@ impl LiveTable {
         let past = self.temporary(PAST);
         let names = self.column_names();
         // Two spellings of one key that are equal for the server are one key.
-        insert(session, &format!("INSERT IGNORE INTO {keys} VALUES "), &touched.keys)?;
-        insert(session, &format!("INSERT INTO {past} ({names}) VALUES "), &touched.rows)
+        insert(session, (&*format!("INSERT IGNORE INTO {keys} VALUES "), ""), &touched.keys)?;
+        // Among rows that aren't wanted one may be there that came later, under a key that is equal to that of a wanted one.
+        let first =
+            self.key_columns().next().filter(|_| touched.are_partial).map(|column| quoted(&column.name));
+        let end = first.map(|key| format!(" ON DUPLICATE KEY UPDATE {key} = {key}")).unwrap_or_default();
+        insert(session, (&*format!("INSERT INTO {past} ({names}) VALUES "), &*end), &touched.rows)
+    }
+
+    /// Wants only the rows that have one of these values in each of these columns, and maybe others; `None`: no row.
+    pub fn restrict(&mut self, wanted: Option<&[ColumnValues]>) {
+        self.restriction = match wanted {
+            None => Some("FALSE".to_owned()),
+            Some(wanted) => {
+                let conditions: Vec<_> = wanted.iter().filter_map(|values| self.condition(values)).collect();
+                (!conditions.is_empty()).then(|| conditions.join(" AND "))
+            }
+        };
+    }
+
+    /// The condition that a row of the table `t` has one of the values; `None`: the server may compare the column in another way.
+    fn condition(&self, values: &ColumnValues) -> Option<String> {
+        let column = self.columns.iter().find(|column| column.name_then == values.column)?;
+        values.condition(
+            &format!("t.{}", quoted(&column.name)),
+            (&*column.data_type, column.charset.as_deref()),
+        )
+    }
+
+    /// Where rows have a column of the primary key that can have these values, and had it all the time since the moment.
+    pub(super) fn key_place(&self, values: &ColumnValues) -> Option<usize> {
+        if !self.has_primary_key || self.since.is_some() || self.condition(values).is_none() {
+            return None;
+        }
+        let is_it =
+            |place: &&usize| self.all.get(**place).is_some_and(|known| known.column.name == values.column);
+        self.key.iter().find(is_it).copied()
     }
 
     /// Writes the table as it was; returns how many rows it had.
@@ -373,13 +417,14 @@ impl LiveTable {
 
     /// The statements that select the rows as they were: those that nothing changed since, then the others.
     pub(super) fn selects(&self, expressions: &str) -> [String; 2] {
+        let wanted = self.restriction.as_deref().unwrap_or("TRUE");
         let unchanged = format!(
-            "SELECT {expressions} FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {} k WHERE {})",
+            "SELECT {expressions} FROM {} t WHERE {wanted} AND NOT EXISTS (SELECT 1 FROM {} k WHERE {})",
             self.quoted(),
             self.temporary(TOUCHED),
             self.same_key(|column| &column.name)
         );
-        [unchanged, format!("SELECT {expressions} FROM {}", self.temporary(PAST))]
+        [unchanged, format!("SELECT {expressions} FROM {} t WHERE {wanted}", self.temporary(PAST))]
     }
 
     /// Whether its key that there was at the moment, too, has just these columns, by their places among those named.
@@ -526,13 +571,18 @@ impl KnownColumn {
     }
 }
 
-fn insert(session: &mut PastSession, front: &str, values: &SqlValues) -> Result<(), PastError> {
+fn insert(
+    session: &mut PastSession,
+    (front, end): (&str, &str),
+    values: &SqlValues,
+) -> Result<(), PastError> {
     let mut reader = values.reader();
     let mut statement = Vec::new();
     while let Some(mut values) = reader.next_content().map_err(PastError::Temporary)? {
         statement.extend_from_slice(if statement.is_empty() { front.as_bytes() } else { b", " });
         values.read_to_end(&mut statement).map_err(PastError::Temporary)?;
         if statement.len() > STATEMENT_SIZE_MAX || reader.is_at_end().map_err(PastError::Temporary)? {
+            statement.extend_from_slice(end.as_bytes());
             session
                 .connection
                 .execute(&statement)

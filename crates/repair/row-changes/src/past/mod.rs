@@ -14,6 +14,7 @@
 //! * `logged_statements` follows a table through DDL after the moment, `create` writes its CREATE TABLE of then;
 //! * `restore` does all of it, in its order, for callers that read the logs;
 //! * `logged_databases` asks which databases the server logs;
+//! * `restriction` says which rows alone are wanted;
 //! * `session` asks the server as a whole, `live` for a table, and joins both there, in tables of the session;
 //! * `write` writes rows as text, `write_log` as a binary log, whose table maps say what `server_columns` asks.
 //!
@@ -33,6 +34,7 @@ mod logged_databases;
 mod logged_statements;
 mod moment;
 mod restore;
+mod restriction;
 mod routes;
 mod server_columns;
 mod session;
@@ -53,6 +55,7 @@ pub use logged_databases::LoggedDatabases;
 pub use logged_statements::LoggedStatements;
 pub use moment::{PastMoment, TableMoment};
 pub use restore::{CascadeDoubts, RestoreSteps, RestoredTables, restore};
+pub use restriction::{ColumnValue, ColumnValues};
 pub use routes::{CascadingParent, TableRoutes};
 pub use session::PastSession;
 pub use touched::{TouchedKeys, TouchedOutcome};

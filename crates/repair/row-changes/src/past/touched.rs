@@ -24,6 +24,7 @@ use super::live::LiveTable;
 use super::logged_databases::LoggedDatabases;
 use super::logged_statements::{LoggedStatements, place_of};
 use super::moment::{MomentPhase, PastMoment, TableMoment};
+use super::restriction::ColumnValues;
 use super::routes::{CascadingParent, ReferencedColumn, TableRoutes};
 use super::touched_rows::{SqlValues, TouchedRows};
 use crate::choose::{Operation, Range, RowSelection};
@@ -50,6 +51,8 @@ pub struct TouchedKeys<'o> {
     follower: Follower<FirstTouches>,
     /// The moment comes before the first log there ever was.
     is_before_logs: bool,
+    /// Whether parts of logs are passed over.
+    is_partial: bool,
 }
 
 /// A table whose changes are looked for, and what the server says of it.
@@ -120,7 +123,14 @@ impl<'o> TouchedKeys<'o> {
         selection.tables.dedup();
         listener.followed = tables.iter().find_map(|table| Some(Arc::clone(&table.since.as_ref()?.logged)));
         let follower = Follower::new(listener);
-        TouchedKeys { selection, tables: touched, concerned, follower, is_before_logs: false }
+        TouchedKeys {
+            selection,
+            tables: touched,
+            concerned,
+            follower,
+            is_before_logs: false,
+            is_partial: false,
+        }
     }
 
     /// Looks at statements alone, since one of the tables isn't there now.
@@ -131,6 +141,7 @@ impl<'o> TouchedKeys<'o> {
             concerned: ConcernedTables::default(),
             follower: Follower::new(FirstTouches::new(moment.into())),
             is_before_logs: false,
+            is_partial: false,
         };
         // Without any it has all tables.
         keys.selection.tables.push((String::new(), String::new()));
@@ -143,6 +154,53 @@ impl<'o> TouchedKeys<'o> {
     pub fn begin_with(&mut self, first: &LogHead) {
         if let PastMoment::InLog(moment) = &self.follower.listener.moment {
             self.is_before_logs = first.begins_after(*moment);
+        }
+    }
+
+    /// Passes over parts of the coming log, which have these transactions: they have no statement, and no change that is wanted.
+    pub fn pass_over(&mut self, gtids: &GtidSet) {
+        self.is_partial = true;
+        self.follower.listener.is_partial = true;
+        self.follower.listener.held.union(gtids);
+        self.follower.pass_over(gtids);
+    }
+
+    /// Whether the log has passed the last transaction before the moment, or is in it.
+    pub fn is_past_moment(&self) -> bool {
+        self.follower.listener.now != MomentPhase::Before
+    }
+
+    /// Whether parts were passed over that had to be read: a transaction was committed that may have been prepared there.
+    pub fn needs_what_was_passed(&self) -> bool {
+        self.follower.listener.lacks_prepared
+    }
+
+    /// Whether rows of a table of this name may be those of one of the tables.
+    pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
+        self.has_name(database, table, |touches| &touches.names)
+    }
+
+    /// Whether foreign keys may carry changes of a table of this name on to one of the tables.
+    pub fn has_parent(&self, database: &[u8], table: &[u8]) -> bool {
+        self.has_name(database, table, |touches| &touches.of_parents)
+    }
+
+    fn has_name(&self, database: &[u8], table: &[u8], names: impl Fn(&TableTouches) -> &TableNames) -> bool {
+        let is_it = |own: &(String, String)| (own.0.as_bytes(), own.1.as_bytes()) == (database, table);
+        self.follower.listener.tables.iter().any(|touches| names(touches).iter().any(is_it))
+    }
+
+    /// Whether changes of rows are looked for, and not statements alone.
+    pub fn looks_for_rows(&self) -> bool {
+        !self.tables.is_empty()
+    }
+
+    /// Where rows of the only table have a column of its primary key, by the name that it had at the moment. `None`: there are several, or
+    /// the table was altered since the moment, or the values aren't those of such a column.
+    pub fn key_place(&self, values: &ColumnValues) -> Option<usize> {
+        match self.tables.as_slice() {
+            [TouchedTable { table, parents: _ }] => table.key_place(values),
+            _ => None,
         }
     }
 
@@ -271,6 +329,7 @@ impl<'o> TouchedKeys<'o> {
             keys: table.keys,
             rows: table.rows,
             row_count: table.row_count,
+            are_partial: self.is_partial,
         });
         Ok(TouchedOutcome::Rows(rows.collect(), Box::new(touches.logged)))
     }
@@ -298,6 +357,9 @@ struct FirstTouches {
     /// The reason for which these logs can't have the moment, whatever is in them.
     no_moment: Option<String>,
     refused: Option<String>,
+    /// Whether parts of the logs are passed over, and whether a transaction was committed after the moment that may have been prepared there.
+    is_partial: bool,
+    lacks_prepared: bool,
 }
 
 /// The changes of one table after the moment.
@@ -400,6 +462,8 @@ impl FirstTouches {
             prepared: HashMap::new(),
             no_moment: None,
             refused: None,
+            is_partial: false,
+            lacks_prepared: false,
         }
     }
 
@@ -548,6 +612,7 @@ impl ChoiceListener for FirstTouches {
             return;
         }
         let Some(changed) = changed_before else {
+            self.lacks_prepared |= self.is_partial;
             let line = format!(
                 "the XA transaction {xid} was prepared before the logs: it may have changed the table"
             );

@@ -17,6 +17,8 @@ pub struct TouchedRows {
     pub key_count: u64,
     /// The number of these keys that had a row at the moment.
     pub row_count: u64,
+    /// Whether parts of the logs were passed over: only the rows that are wanted are certain.
+    pub(super) are_partial: bool,
 }
 
 /// The values of keys or rows, as SQL in parentheses.
