@@ -45,4 +45,5 @@ mod small_disk;
 mod table_at;
 mod tables_then;
 mod terminal;
+mod told_later;
 mod types;

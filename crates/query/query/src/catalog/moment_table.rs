@@ -154,6 +154,8 @@ impl TableProvider for MomentTable {
             workers: rows.workers,
             bytes: rows.logs.size(),
             base_blocks,
+            filters: Vec::new(),
+            latest: None,
         };
         Ok(Arc::new(LogScan::new(scan)))
     }

@@ -78,6 +78,8 @@ impl TableProvider for LogTable {
             workers: self.workers,
             bytes: self.logs.size(),
             base_blocks: BaseBlocks::default(),
+            filters: Vec::new(),
+            latest: None,
         };
         Ok(Arc::new(LogScan::new(scan)))
     }

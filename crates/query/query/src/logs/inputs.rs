@@ -581,6 +581,18 @@ impl Logs {
         Ok(log.is_some())
     }
 
+    /// Whether any of the parts of a log can be read without the others.
+    pub(crate) fn divides(&self, index: usize) -> Result<bool, LogError> {
+        let Some(Log { path: shown, source: Source::Path(path), .. }) = self.logs.get(index) else {
+            return Ok(false);
+        };
+        let divides = input::find(path).and_then(|archived| match archived {
+            Some(archived) => archived.divides(),
+            None => Ok(false),
+        });
+        divides.map_err(|error| LogError(format!("{shown}: {error}")))
+    }
+
     /// The transactions of an archived log, as far as its archive tells them; `None`: it has to be read as a log.
     pub(crate) fn directory(
         &self,

@@ -32,6 +32,7 @@ use crate::run::queries::Queries;
 use crate::run::retry;
 use crate::run::spill::runtime_env;
 use crate::scan::count_rule::CountRule;
+use crate::scan::latest_rule::LatestRule;
 use crate::sql::checked;
 use crate::sql::functions;
 use crate::sql::permitted::StatementOrigin;
@@ -145,6 +146,7 @@ impl QueryEngine {
                 .with_default_features()
                 .with_analyzer_rules(checked::rules())
                 .with_physical_optimizer_rule(Arc::new(CountRule))
+                .with_physical_optimizer_rule(Arc::new(LatestRule))
                 .build();
             let context = SessionContext::new_with_state(state);
             let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, asked)?);

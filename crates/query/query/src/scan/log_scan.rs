@@ -11,25 +11,31 @@ use binlogz_flow::Error as FlowError;
 use binlogz_flow::events::RunSummary;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, ScalarValue, Statistics};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, Literal};
 use datafusion::physical_expr::{EquivalenceProperties, ScalarFunctionExpr};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::stream::{RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc::Sender;
 
 use crate::logs::unwanted::{ReadingEnd, wanted_input};
 use crate::logs::wanted::WantedLogs;
 use crate::logs::{BaseBlocks, Logs};
+use crate::scan::demand::{BatchDemand, DemandedStream};
 use crate::scan::properties;
 use crate::tables::{MadeColumn, ReadJob, TableReader};
 
@@ -59,6 +65,10 @@ pub(crate) struct ScanPlan {
     pub(crate) bytes: Option<u64>,
     /// The blocks of archives that were needed before, to tell what the logs are.
     pub(crate) base_blocks: BaseBlocks,
+    /// Conditions that other parts of the plan tell while it runs, which check rows themselves: what can't meet them needn't be read.
+    pub(crate) filters: Vec<Arc<dyn PhysicalExpr>>,
+    /// The query keeps as many rows of the latest transactions.
+    pub(crate) latest: Option<usize>,
 }
 
 /// The plan that reads it.
@@ -102,8 +112,14 @@ impl ExecutionPlan for LogScan {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        take: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
+        // Who tells a filter looks here whether anybody reads it.
+        for filter in &self.scan.filters {
+            if let TreeNodeRecursion::Stop = take(filter)? {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
         Ok(TreeNodeRecursion::Continue)
     }
 
@@ -112,12 +128,38 @@ impl ExecutionPlan for LogScan {
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let mut stream = RecordBatchReceiverStreamBuilder::new(self.schema(), BATCHES_WAITING);
         let scan = self.scan.clone();
-        let rows = stream.tx();
         let counts = Counts::new(&self.metrics, partition);
-        stream.spawn_blocking(move || scan.run(&rows, &counts));
-        Ok(stream.build())
+        if !scan.reads_by_parts() {
+            return Ok(scan.begin(counts, None));
+        }
+        let schema = self.schema();
+        let begin = async move {
+            let demand = Arc::new(BatchDemand::default());
+            let batches = scan.begin(counts, Some(Arc::clone(&demand)));
+            DemandedStream { batches, demand }
+        };
+        // Not before it is asked for rows: a join has told its filter then.
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(begin).flatten())))
+    }
+
+    /// Takes the filters that other parts of the plan tell while it runs. They stay there as well.
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let unmet = vec![PushedDown::No; result.parent_filters.len()];
+        let told = FilterPushdownPropagation::with_parent_pushdown_result(unmet);
+        let filters = result.parent_filters.into_iter().map(|filter| filter.filter);
+        let filters: Vec<_> = filters.filter(is_told_later).collect();
+        if filters.is_empty() || !matches!(phase, FilterPushdownPhase::Post) || !self.scan.reader.is_divided()
+        {
+            return Ok(told);
+        }
+        let scan = LogScan::new(ScanPlan { filters, ..self.scan.clone() });
+        Ok(told.with_updated_node(Arc::new(scan)))
     }
 
     /// Makes only the fields of images that the query names.
@@ -125,7 +167,8 @@ impl ExecutionPlan for LogScan {
         &self,
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-        let scan = self.scan.projected(projection);
+        // They name columns by their places.
+        let scan = self.scan.filters.is_empty().then(|| self.scan.projected(projection)).flatten();
         Ok(scan.map(|scan| Arc::new(LogScan::new(scan)) as _))
     }
 
@@ -138,7 +181,18 @@ impl ExecutionPlan for LogScan {
     }
 }
 
+/// Whether a filter has parts that are told while the plan runs.
+fn is_told_later(filter: &Arc<dyn PhysicalExpr>) -> bool {
+    let mut is_later = false;
+    let looked = filter.apply(|part| {
+        is_later |= part.downcast_ref::<DynamicFilterPhysicalExpr>().is_some();
+        Ok(if is_later { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    looked.is_ok() && is_later
+}
+
 /// The counts that EXPLAIN ANALYZE shows.
+#[derive(Clone)]
 pub(crate) struct Counts {
     rows: BaselineMetrics,
     bytes_read: Count,
@@ -159,6 +213,11 @@ impl Counts {
         self.blocks_read.add(blocks.read);
         self.blocks_searched.add(blocks.searched);
         self.blocks_skipped.add(blocks.skipped);
+    }
+
+    /// These counts, but for the blocks that are passed over.
+    pub(super) fn without_skipped(&self) -> Self {
+        Counts { blocks_skipped: Count::new(), ..self.clone() }
     }
 
     /// Rows were passed on.
@@ -203,7 +262,7 @@ fn passed(is_wanted: bool) -> std::result::Result<(), FlowError> {
 
 impl ScanPlan {
     /// The table's column that an expression stands for, or the field of one.
-    fn output(&self, expression: &dyn PhysicalExpr) -> Option<MadeColumn> {
+    pub(super) fn output(&self, expression: &dyn PhysicalExpr) -> Option<MadeColumn> {
         if let Some(column) = expression.downcast_ref::<Column>() {
             return self.outputs.get(column.index()).copied();
         }
@@ -257,25 +316,51 @@ impl ScanPlan {
         }
         let columns: Vec<_> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         write!(f, ", columns=[{}]", columns.join(" "))?;
+        if let Some(latest) = self.latest {
+            write!(f, ", latest={latest}")?;
+        }
+        if !self.filters.is_empty() {
+            let filters: Vec<_> = self.filters.iter().map(ToString::to_string).collect();
+            write!(f, ", filters=[{}]", filters.join(" "))?;
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
         }
     }
 
+    /// Begins to read the logs. `demand` is told of what is given.
+    fn begin(self, counts: Counts, demand: Option<Arc<BatchDemand>>) -> SendableRecordBatchStream {
+        let mut stream = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), BATCHES_WAITING);
+        let rows = stream.tx();
+        stream.spawn_blocking(move || self.run(&rows, &counts, demand.as_deref()));
+        stream.build()
+    }
+
     /// Reads the logs, one after the other, until they end or nobody wants more.
-    pub(crate) fn run(&self, rows: &Sender<Result<RecordBatch>>, counts: &Counts) -> Result<()> {
+    fn run(
+        &self,
+        rows: &Sender<Result<RecordBatch>>,
+        counts: &Counts,
+        demand: Option<&BatchDemand>,
+    ) -> Result<()> {
         let end: Arc<dyn ReadingEnd> = Arc::new(ScanRows(rows.clone()));
         counts.needed_before(self.base_blocks);
         let _pass = self.logs.pass(|index| self.wanted.has_log(self.logs.name(index)));
         let mut left = self.limit.unwrap_or(usize::MAX);
+        let mut send = |batch: RecordBatch| {
+            let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
+            left -= batch.num_rows();
+            counts.rows.record_output(batch.num_rows());
+            if let Some(demand) = demand {
+                demand.gave();
+            }
+            rows.blocking_send(Ok(batch)).is_ok() && left > 0
+        };
+        if let Some(demand) = demand {
+            return self.read_by_parts(counts, (&end, demand), &mut send);
+        }
         for index in self.wanted_logs(counts) {
-            let mut send = |batch: RecordBatch| {
-                let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
-                left -= batch.num_rows();
-                counts.rows.record_output(batch.num_rows());
-                rows.blocking_send(Ok(batch)).is_ok() && left > 0
-            };
             if !self.read_log(index, counts, &end, &mut send)? {
                 break;
             }
@@ -291,12 +376,23 @@ impl ScanPlan {
         end: &Arc<dyn ReadingEnd>,
         send: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> Result<bool> {
+        self.read_wanted((index, &self.wanted), counts, end, send)
+    }
+
+    /// Reads what is wanted of a log; says whether more is wanted.
+    pub(super) fn read_wanted(
+        &self,
+        (index, of_log): (usize, &WantedLogs),
+        counts: &Counts,
+        end: &Arc<dyn ReadingEnd>,
+        send: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<bool> {
         let mut is_over = false;
         let mut pass = |batch: RecordBatch| {
             is_over = !send(batch);
             !is_over
         };
-        let wanted = self.wanted_of(index, counts, end)?;
+        let wanted = self.wanted_of((index, of_log), counts, end)?;
         let job = self.job(index, &wanted, end);
         if let Some(part) = self.reader.open_picked((&self.logs, index), &wanted, &self.outputs)? {
             let _reading = self.logs.reading(index);
@@ -311,7 +407,7 @@ impl ScanPlan {
             counts.bytes_read.add(usize::try_from(read).unwrap_or(usize::MAX));
             return Ok(true);
         }
-        if let Some(directory) = self.directory(index, counts)? {
+        if let Some(directory) = self.directory((index, &wanted), counts)? {
             return self.read_directory(&directory, &job, counts, &mut pass);
         }
         let is_of_rows = self.reader.is_of_rows();
@@ -345,36 +441,40 @@ impl ScanPlan {
     }
 
     /// What is wanted of a log: where conditions name values, only the parts that have them.
-    fn wanted_of(
+    fn wanted_of<'w>(
         &self,
-        index: usize,
+        (index, wanted): (usize, &'w WantedLogs),
         counts: &Counts,
         end: &Arc<dyn ReadingEnd>,
-    ) -> Result<Cow<'_, WantedLogs>> {
-        let conditions = self.wanted.narrow_conditions();
+    ) -> Result<Cow<'w, WantedLogs>> {
+        let conditions = wanted.narrow_conditions();
         if conditions.is_empty() {
-            return Ok(Cow::Borrowed(&self.wanted));
+            return Ok(Cow::Borrowed(wanted));
         }
-        match self.reader.meeting_runs(&self.job(index, &self.wanted, end), &conditions) {
+        match self.reader.meeting_runs(&self.job(index, wanted, end), &conditions) {
             Ok(Some(found)) => {
                 counts.blocks_searched.add(found.blocks_looked_into);
                 counts.bytes_read.add(usize::try_from(found.bytes_read).unwrap_or(usize::MAX));
-                Ok(Cow::Owned(self.wanted.within(found.starts)))
+                Ok(Cow::Owned(wanted.within(found.starts)))
             }
-            Ok(None) => Ok(Cow::Borrowed(&self.wanted)),
+            Ok(None) => Ok(Cow::Borrowed(wanted)),
             // Nobody wants the rest, which is said where it is read.
-            Err(_) if end.is_over() => Ok(Cow::Borrowed(&self.wanted)),
+            Err(_) if end.is_over() => Ok(Cow::Borrowed(wanted)),
             Err(error) => Err(error),
         }
     }
 
     /// The directory of an archived log's transactions, where that is enough; blocks that aren't wanted are counted.
-    fn directory(&self, index: usize, counts: &Counts) -> Result<Option<LogDirectory>> {
+    fn directory(
+        &self,
+        (index, wanted): (usize, &WantedLogs),
+        counts: &Counts,
+    ) -> Result<Option<LogDirectory>> {
         let Some(needed) = self.reader.needed_directory(&self.outputs) else { return Ok(None) };
         let is_of_rows = self.reader.is_of_rows();
         let mut skipped = 0;
         let directory = self.logs.directory(index, needed, &mut |run| {
-            let may_be = self.wanted.may_be_in(run, is_of_rows, &self.logs);
+            let may_be = wanted.may_be_in(run, is_of_rows, &self.logs);
             skipped += if may_be { 0 } else { run.block_count() };
             may_be
         })?;
@@ -405,8 +505,8 @@ impl ScanPlan {
                 }
                 DirectoryStep::Read(range) => {
                     let (input, _) = self.logs.open_within(job.index, reading.as_ref(), &mut |run| {
-                        let is_read = range.contains(&run.start())
-                            && self.wanted.may_be_in(run, is_of_rows, &self.logs);
+                        let is_read =
+                            range.contains(&run.start()) && job.wanted.may_be_in(run, is_of_rows, &self.logs);
                         counts.blocks_read.add(if is_read { run.block_count() } else { 0 });
                         is_read
                     })?;

@@ -2,13 +2,19 @@
 //!
 //! ```text
 //! log_scan    a table over logs in order                             RecordBatch → stream
+//! by_parts    the same part by part, where the plan tells meanwhile what is still wanted; part_filter, demand: what that is, and when
+//! latest_rule finds the queries that keep the rows of the latest transactions alone
 //! count_scan  counts of rows by table and operation, without rows    archive's index, logs → counts
 //! count_rule  finds the queries that ask for nothing else            plan → plan
 //! ```
 
+mod by_parts;
 pub(crate) mod count_rule;
 mod count_scan;
+mod demand;
+pub(crate) mod latest_rule;
 mod log_scan;
+mod part_filter;
 
 use std::sync::Arc;
 

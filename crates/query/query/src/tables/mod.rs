@@ -131,6 +131,11 @@ pub(crate) trait TableReader: Debug + Send + Sync {
     /// Whether it has only rows of row events: other parts of an archive need not be read.
     fn is_of_rows(&self) -> bool;
 
+    /// Whether parts of an archived log can be read apart, and together have the rows of the whole.
+    fn is_divided(&self) -> bool {
+        self.is_of_rows()
+    }
+
     /// The value of an output, if it is the same for all rows of a table and an operation in a log, or in a transaction of it.
     fn counted(&self, _: MadeColumn) -> Option<CountedColumn> {
         None

@@ -112,6 +112,10 @@ impl TableReader for TransactionsTable {
         300
     }
 
+    fn is_divided(&self) -> bool {
+        true
+    }
+
     fn is_of_rows(&self) -> bool {
         false
     }
