@@ -295,6 +295,7 @@ pub(crate) struct AccountConfig {
     pub(crate) tables: Vec<String>,
     #[serde(default)]
     pub(crate) ignore_tables: Vec<String>,
+    pub(crate) exits: Option<PathBuf>,
     pub(crate) source_user: Option<String>,
     pub(crate) source_password_file: Option<PathBuf>,
     pub(crate) source_password_env: Option<String>,
@@ -398,8 +399,9 @@ impl RelayConfig {
     fn paths_from(&mut self, folder: &Path) {
         let listen = [&mut self.listen.ssl_cert, &mut self.listen.ssl_key];
         let accounts = self.accounts.iter_mut();
-        let accounts =
-            accounts.flat_map(|account| [&mut account.password_file, &mut account.source_password_file]);
+        let accounts = accounts.flat_map(|account| {
+            [&mut account.password_file, &mut account.source_password_file, &mut account.exits]
+        });
         for path in listen.into_iter().chain(accounts).flatten() {
             *path = folder.join(&*path);
         }

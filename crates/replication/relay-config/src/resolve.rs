@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use binlogz_archive::storage::refuse_addresses;
 use binlogz_encryption::{Keyring, MasterKey};
+use binlogz_exits::ExitPolicy;
 use binlogz_figures::{byte_size, duration};
 use binlogz_payload::CompressionLevel;
 use binlogz_relay::{
@@ -15,6 +16,7 @@ use binlogz_relay::{
     Limits, ListenTls, ReaderProfile, RelayOptions, Retention, RowMetadata, ScrubOptions, SourceOptions,
     StartAt, StoredForm, SyncPolicy, TableChoice, WaitForReplicas,
 };
+use binlogz_relay_forms::MaskedForm;
 use binlogz_source::{ConnectOptions, PasswordOption, option_files, secret};
 
 use crate::config::{
@@ -433,6 +435,7 @@ impl AccountConfig {
         let tables = self.tables()?;
         let row_metadata = self.row_metadata()?;
         let form = self.form(reads, row_metadata, &tables)?;
+        let exits = self.exits()?;
         Ok(AccountOptions {
             source: self.source.clone(),
             form,
@@ -444,6 +447,7 @@ impl AccountConfig {
             reads,
             row_metadata,
             tables,
+            exits,
             source_login: (self.source_user.is_some() || at_source.is_some()).then(|| {
                 let user = self.source_user.as_ref().unwrap_or(&self.user);
                 (user.clone(), at_source.unwrap_or_else(|| password.clone()))
@@ -471,6 +475,25 @@ impl AccountConfig {
             .map_err(|error| self.failure(format_args!("tables and ignore_tables: {error}")))
     }
 
+    /// The form that leaves by the policy, if there is one.
+    fn exits(&self) -> Result<Option<Arc<MaskedForm>>> {
+        let Some(path) = &self.exits else { return Ok(None) };
+        let has = [
+            (self.admin, "admin: positions and files of the relay are others than those of its masked log"),
+            (
+                self.source_user.is_some()
+                    || self.source_password_file.is_some()
+                    || self.source_password_env.is_some(),
+                "an account at the source: nothing that the source answers is masked",
+            ),
+        ];
+        if let Some((_, what)) = has.into_iter().find(|(has, _)| *has) {
+            return Err(self.failure(format_args!("has exits, expected it without {what}")));
+        }
+        let policy = ExitPolicy::read(path).map_err(|error| self.failure(format_args!("exits: {error}")))?;
+        Ok(Some(Arc::new(MaskedForm::new(policy))))
+    }
+
     /// The form for clients that name no file, which must fit what the account can be given.
     fn form(
         &self,
@@ -488,6 +511,10 @@ impl AccountConfig {
                 !tables.is_all(),
                 "tables or ignore_tables, expected form = \"uncompressed\": rows of compressed transactions \
                  are not told apart",
+            ),
+            (
+                self.exits.is_some(),
+                "exits, expected form = \"uncompressed\": what is masked is not compressed",
             ),
             (
                 row_metadata.is_some_and(|metadata| metadata != RowMetadata::AsReceived),

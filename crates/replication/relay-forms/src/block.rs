@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 
 use binlogz_binlog::EventType;
 use binlogz_binlog::gtid::Gtid;
@@ -35,6 +36,8 @@ pub struct PlacedTransaction {
     pub timestamp: u32,
     /// The type of its first event.
     pub event_type: EventType,
+    /// Why it may not leave by the account's policy: then the form has no bytes of it, and only a client that has it goes on after it.
+    pub refused: Option<Arc<str>>,
 }
 
 impl PlacedTransaction {
@@ -47,6 +50,7 @@ impl PlacedTransaction {
             committed: group.committed,
             timestamp: group.first.timestamp,
             event_type: group.first.event_type,
+            refused: None,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::block::{Block, PlacedTransaction};
 use crate::conversions::{BlockKey, SharedBlock};
 use crate::convert::{FormChange, HELD_SIZE_MAX};
 use crate::forms::Forms;
+use crate::masked::MaskedForm;
 use crate::translate::{FormSink, Translator};
 
 /// A transaction that reaches over a multiple of this, in the stored file, ends a block.
@@ -35,7 +36,9 @@ impl<W: FormSink> Translator<'_, W> {
         let forms = self.forms;
         let form = self.form;
         let part = self.part();
-        let key = BlockKey { log: forms.kept.id, file: part.of, form, stored: start.stored, at: start.at };
+        let exits = forms.exits.map(MaskedForm::key);
+        let StartOffsets { stored, at } = start;
+        let key = BlockKey { log: forms.kept.id, file: part.of, form, exits, stored, at };
         forms.conversions.block(key, || make_block(forms, form, part, &start))
     }
 }
@@ -74,6 +77,7 @@ pub fn make_block(
     if transactions.is_empty() {
         return Ok(None);
     }
+    translator.note_tables();
     let mut bytes = std::mem::replace(translator.sink()?, Spool::on_disk());
     bytes.settle();
     transactions.shrink_to_fit();
@@ -91,11 +95,13 @@ fn next(
     }
     let at = translator.offset();
     let part = translator.part();
-    let as_stored =
-        FormChange::of(&group, form, &part.head) == FormChange::None && part.is_as_stored(at, &group);
+    let is_masked = translator.forms.exits.is_some();
+    let as_stored = !is_masked
+        && FormChange::of(&group, form, &part.head) == FormChange::None
+        && part.is_as_stored(at, &group);
     if (is_first && as_stored) || (!is_first && group.size() > HELD_SIZE_MAX) {
         return Ok(None);
     }
-    translator.write(&group)?;
-    Ok(Some(PlacedTransaction::new(&group, at..translator.offset())))
+    let refused = translator.write_unless_refused(&group)?;
+    Ok(Some(PlacedTransaction { refused, ..PlacedTransaction::new(&group, at..translator.offset()) }))
 }

@@ -8,7 +8,7 @@
 //!
 //! Numbers in a tagged GTID event have variable length, so its size changes, and so does the transaction's length.
 
-use binlogz_binlog::event::{AnyGtidEvent, LogicalClock, rewrite_transaction_length, transaction_length};
+use binlogz_binlog::event::{AnyGtidEvent, rewrite_transaction_length, transaction_length};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::{EventFrame, VerifiedFrame};
 use binlogz_payload::{PositionRule, RewrittenPiece, RewrittenSpan};
@@ -28,7 +28,7 @@ pub(crate) fn set_back(
     let verified = frame.proof();
     let Some(decoded) = AnyGtidEvent::decode_frame(frame).map_err(at)? else { return Ok(()) };
     let Some(clock) = decoded.logical_clock() else { return Ok(()) };
-    let body = decoded.with_logical_clock(less(clock, by)).encode().map_err(at)?;
+    let body = decoded.with_logical_clock(clock.counted_after(by)).encode().map_err(at)?;
     let own = context.has_own_position(&group.first, group.begin + event.len() as u64);
     let length = |span: &RewrittenSpan| match span {
         RewrittenSpan::Plain(range) | RewrittenSpan::New { range, .. } => range.end - range.start,
@@ -62,31 +62,4 @@ pub(crate) fn set_back(
     };
     rewritten.spans.splice(0..0, rest);
     Ok(())
-}
-
-fn less(clock: LogicalClock, by: i64) -> LogicalClock {
-    let LogicalClock { last_committed, sequence_number } = clock;
-    if sequence_number <= by {
-        // No clock, or none that is valid here: such a transaction runs alone.
-        return LogicalClock { last_committed: 0, sequence_number: 0 };
-    }
-    LogicalClock {
-        last_committed: last_committed.saturating_sub(by).max(0),
-        sequence_number: sequence_number - by,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_begins_anew() {
-        let clock = |last_committed, sequence_number| LogicalClock { last_committed, sequence_number };
-        assert_eq!(less(clock(99, 101), 100), clock(0, 1));
-        assert_eq!(less(clock(100, 102), 100), clock(0, 2));
-        assert_eq!(less(clock(102, 104), 100), clock(2, 4));
-        assert_eq!(less(clock(0, 0), 100), clock(0, 0));
-        assert_eq!(less(clock(i64::MIN, 101), 100), clock(0, 1));
-    }
 }

@@ -27,6 +27,7 @@ use tracing::{debug_span, field};
 
 use crate::block::Block;
 use crate::convert::Converter;
+use crate::logged_tables::LoggedTables;
 
 /// The most converters, however many cores there are.
 const CONVERTERS_MAX: usize = 16;
@@ -42,6 +43,9 @@ const BLOCKS_SIZE: usize = 32 << 20;
 const WORK_SIZE: usize = 8 << 20;
 const _: () = assert!(KEPT_SIZE < BLOCKS_SIZE);
 
+/// Bytes of a policy's digest, of which two may be equal by chance alone.
+pub(crate) const DIGEST_SIZE: usize = 64;
+
 /// A position in a form of a stored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BlockKey {
@@ -49,6 +53,8 @@ pub(crate) struct BlockKey {
     pub log: u64,
     pub file: FormFile,
     pub form: Form,
+    /// The digest of the policy by which it leaves.
+    pub exits: Option<[u8; DIGEST_SIZE]>,
     /// Offset in the stored file.
     pub stored: u64,
     /// Position in the form. Follows from the other fields, as long as the position index is right.
@@ -101,7 +107,9 @@ pub struct Conversions {
     /// Memory for blocks.
     pub memory: SpoolMemory,
     /// Memory for converters.
-    work: SpoolMemory,
+    pub(crate) work: SpoolMemory,
+    /// The tables at places of logs, for masks.
+    pub(crate) tables: LoggedTables,
     /// The most recently used one is used next, so the others' memory stays cold.
     idle: Mutex<Vec<Converter>>,
     /// One per converter. The longest waiter gets the next one.
@@ -130,6 +138,7 @@ impl Conversions {
             blocks: Mutex::default(),
             memory: SpoolMemory::new(BLOCKS_SIZE),
             work: SpoolMemory::new(WORK_SIZE),
+            tables: LoggedTables::default(),
             idle: Mutex::default(),
             permits,
             made: AtomicU64::new(0),
@@ -259,6 +268,7 @@ mod tests {
             log: 1,
             file: FormFile::first_of(FileNumber(1)),
             form: Form::Uncompressed,
+            exits: None,
             stored,
             at: stored,
         }

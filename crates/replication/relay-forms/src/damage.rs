@@ -19,6 +19,10 @@ pub fn behind_damage(
     part: &Arc<FilePart>,
     has: &GtidSet,
 ) -> Result<Option<StartOffsets>> {
+    if forms.exits.is_some() {
+        // No masked transaction is at its stored position.
+        return Ok(None);
+    }
     let damage = forms.kept.store.damage_of(part.of.file);
     let Some(damage) = damage.filter(|_| part.of.part == 0) else {
         return Ok(None);

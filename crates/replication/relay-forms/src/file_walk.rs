@@ -29,10 +29,10 @@ pub fn go_to_end(forms: Forms<'_>, form: Form, file: FormFile) -> Result<(u64, G
         }
         match translator.keeps_size(&group) {
             true => translator.pass(&group)?,
-            false => translator.put(&group)?,
+            false => translator.put_unless_refused(&group)?,
         }
     }
-    if let Some(left) = translator.walker().left() {
+    if let Some(left) = translator.left() {
         translator.put(&left)?;
     }
     translator.finish_file();
@@ -47,7 +47,7 @@ pub fn list_events(
     wanted: &EventsWanted,
 ) -> Result<Result<Vec<ResultRow>, String>> {
     let part = forms.kept.part(form, file, None)?;
-    let listing = Listing::new(forms.kept.names.name(form, part.number), &part.head, wanted);
+    let listing = Listing::new(forms.name(form, part.number), &part.head, wanted);
     let from = listing.from();
     let mut translator = Translator::of(forms, form, part, listing)?;
     if let Some(start) = translator.before(from) {

@@ -7,6 +7,8 @@
 //! * `forms` is a log with what all its readers share;
 //! * `translate` goes through a file of a form, transaction by transaction;
 //! * `convert` changes one transaction: expanded, compressed, or with other clocks (`clock`);
+//! * `masked` is the uncompressed form as it may leave by a policy, with names and positions of its own; `masking` masks a transaction, and
+//!   `logged_tables` knows the columns by which it does;
 //! * `checked` sends unchanged events, once their checksums were compared;
 //! * `block` is a piece of a file, converted once by `block_maker`; `conversions` shares blocks and converters between all readers;
 //! * `artificial_events` are in no file: a dump's first rotate and format description, heartbeats;
@@ -24,6 +26,9 @@ mod damage;
 mod file_walk;
 mod forms;
 mod listing;
+mod logged_tables;
+mod masked;
+mod masking;
 mod translate;
 
 pub use block::{Block, PlacedTransaction};
@@ -32,4 +37,5 @@ pub use conversions::{ConversionCounts, Conversions, SharedBlock};
 pub use damage::behind_damage;
 pub use file_walk::{end_of, go_to_end, list_events};
 pub use forms::Forms;
+pub use masked::MaskedForm;
 pub use translate::{FormSink, OpenedFile, Translator};

@@ -20,7 +20,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::{Error as BinlogError, EventHeader, EventType, HeaderFlags, VerifiedChecksum};
 use binlogz_payload::PositionWriter;
 use binlogz_relay_log::{
-    Checkpoints, EventGroup, FilePart, Form, FormFile, GroupWalker, GtidCollector, LineageLog, Result,
+    Checkpoints, Error, EventGroup, FilePart, Form, FormFile, GroupWalker, GtidCollector, LineageLog, Result,
     SeenTransaction, StartOffsets, StoredHead, in_part, verified,
 };
 use binlogz_store::{FileNumber, LogReader};
@@ -28,6 +28,7 @@ use binlogz_store::{FileNumber, LogReader};
 use crate::block::{Block, PlacedTransaction};
 use crate::convert::{FormChange, StoredGroup};
 use crate::forms::Forms;
+use crate::masked::PlacedMasker;
 use crate::{artificial_events, checked};
 
 /// The sink that a form is written to.
@@ -44,16 +45,18 @@ impl FormSink for io::Sink {
 pub struct Translator<'a, W: FormSink> {
     pub(crate) forms: Forms<'a>,
     pub(crate) form: Form,
-    part: Arc<FilePart>,
+    pub(crate) part: Arc<FilePart>,
     /// Whether the events before the transactions are still to be written.
     in_front: bool,
-    out: PositionWriter<W>,
+    pub(crate) out: PositionWriter<W>,
     walker: GroupWalker,
     /// Reads events that are too large to hold.
     bodies: LogReader,
     places: Arc<Checkpoints>,
     noting: GtidCollector,
-    buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
+    /// Masks what follows the transaction that was masked last.
+    pub(crate) masker: Option<PlacedMasker>,
 }
 
 /// A position in a file of a form, with everything opened to continue from there.
@@ -114,6 +117,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
             places: forms.kept.places(part.of.file, &part.stored_head),
             noting: noting_from(&part, &start),
             buffer: Vec::new(),
+            masker: None,
             forms,
             part,
         }
@@ -140,11 +144,19 @@ impl<'a, W: FormSink> Translator<'a, W> {
     /// The last checkpoint at or before a position of this file.
     pub fn before(&self, position: u64) -> Option<StartOffsets> {
         let part = self.part.of.part;
+        if let Some(exits) = self.forms.exits {
+            return exits.before(self.forms.kept.id, self.part.of, position);
+        }
         self.places.before(self.form, in_part(part, position))?.within(part)
     }
 
     /// The last checkpoint of this file such that every transaction before it is in `has`.
     pub fn behind_gtids(&self, has: &GtidSet) -> Option<StartOffsets> {
+        if let Some(exits) = self.forms.exits {
+            // Where it is in the stored file is known of the form in which that was received.
+            let stored = self.places.behind_gtids(Form::Received, has)?.stored;
+            return exits.before_stored(self.forms.kept.id, self.part.of, stored);
+        }
         self.places.behind_gtids(self.form, has)?.within(self.part.of.part)
     }
 
@@ -154,7 +166,10 @@ impl<'a, W: FormSink> Translator<'a, W> {
         if self.walker.is_between_events()? {
             return Ok(());
         }
-        self.places.forget();
+        match self.forms.exits {
+            Some(exits) => exits.forget(self.forms.kept.id, self.part.of),
+            None => self.places.forget(),
+        }
         self.begin(&self.part.start())
     }
 
@@ -173,7 +188,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// The file's name in the form.
     pub fn name(&self) -> String {
-        self.forms.kept.names.name(self.form, self.part.number)
+        self.forms.name(self.form, self.part.number)
     }
 
     /// The file of the form.
@@ -226,11 +241,11 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// Whether the file of the form ends before this transaction, which was read last.
     pub fn is_cut(&self, group: &EventGroup) -> Result<bool> {
-        // A cut never counts more bytes than were written.
+        // A cut never counts more bytes than were written, unless masks made them fewer.
         let may_be = self.form == Form::Uncompressed
             && group.first.event_type.is_gtid()
             && group.begin > self.part.stored
-            && self.out.offset() >= self.forms.kept.cuts.limit();
+            && (self.out.offset() >= self.forms.kept.cuts.limit() || self.forms.exits.is_some());
         Ok(may_be && self.forms.kept.cuts.is_at(&self.forms.kept.store, self.part.of.file, group.begin)?)
     }
 
@@ -252,7 +267,7 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     fn rotate(&self, header: &EventHeader, verified: VerifiedChecksum) -> Vec<u8> {
-        let next = self.forms.kept.names.name(self.form, self.part.number.next());
+        let next = self.forms.name(self.form, self.part.number.next());
         artificial_events::rotate(header, verified, self.out.offset(), &next, self.part.head.checksum())
     }
 
@@ -263,6 +278,9 @@ impl<'a, W: FormSink> Translator<'a, W> {
 
     /// The walk reached the end of the file: save the index.
     pub fn finish_file(&mut self) {
+        if self.forms.exits.is_some() {
+            return;
+        }
         let end = self.walker.offset();
         let closed = self.forms.kept.store.positions().is_some_and(|now| now.durable.file > self.file());
         if closed && self.walker.end().is_ok_and(|whole| whole == end) {
@@ -273,16 +291,23 @@ impl<'a, W: FormSink> Translator<'a, W> {
         let _ = self.places.save(end, true);
     }
 
+    /// A transaction that the source never ended, at the end of its file. Nothing of it leaves by a policy.
+    pub fn left(&mut self) -> Option<EventGroup> {
+        self.walker.left().filter(|_| self.forms.exits.is_none())
+    }
+
     /// Whether a transaction has the same size in the form as in the stored file.
     pub fn keeps_size(&self, group: &EventGroup) -> bool {
         let is_reclocked = self.part.clock > 0 && group.first.event_type == EventType::GTID_TAGGED;
-        self.change(group) == FormChange::None && !is_reclocked
+        self.forms.exits.is_none() && self.change(group) == FormChange::None && !is_reclocked
     }
 
     /// Whether the next transaction differs in the form from the stored one.
     pub fn is_converted(&self, group: &EventGroup) -> bool {
         match self.change(group) {
-            FormChange::None => !self.part.is_as_stored(self.out.offset(), group),
+            FormChange::None => {
+                self.forms.exits.is_some() || !self.part.is_as_stored(self.out.offset(), group)
+            }
             FormChange::Name => false,
             FormChange::Expand | FormChange::Compress => true,
         }
@@ -343,6 +368,35 @@ impl<'a, W: FormSink> Translator<'a, W> {
                 let event = self.rotate(&header, proof);
                 Ok(self.out.as_is(&event)?)
             }
+            change => self.write_changed(group, change),
+        }
+    }
+
+    /// Writes a transaction as [`Translator::write`] does; or nothing of one that may not leave, and says why.
+    pub(crate) fn write_unless_refused(&mut self, group: &EventGroup) -> Result<Option<Arc<str>>> {
+        match self.write(group) {
+            Ok(()) => Ok(None),
+            Err(Error::Refused(why)) if self.forms.exits.is_some() && group.is_transaction => {
+                Ok(Some(why.into()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes a transaction as [`Translator::put`] does; or nothing of one that may not leave.
+    pub(crate) fn put_unless_refused(&mut self, group: &EventGroup) -> Result<()> {
+        let begin = self.out.offset();
+        let refused = self.write_unless_refused(group)?;
+        let placed = PlacedTransaction::new(group, begin..self.out.offset());
+        self.note(&PlacedTransaction { refused, ..placed });
+        Ok(())
+    }
+
+    fn write_changed(&mut self, group: &EventGroup, change: FormChange) -> Result<()> {
+        if let Some(exits) = self.forms.exits {
+            return self.mask(exits, group);
+        }
+        match change {
             FormChange::None if self.part.is_as_stored(self.out.offset(), group) => self.copy(group),
             change => {
                 let Translator { forms, part, walker, bodies, .. } = self;
@@ -356,6 +410,14 @@ impl<'a, W: FormSink> Translator<'a, W> {
     }
 
     fn note(&mut self, placed: &PlacedTransaction) {
+        if let Some(exits) = self.forms.exits {
+            // After one that is refused the position is the same as before it.
+            if placed.refused.is_none() {
+                let end = StartOffsets { stored: placed.stored.end, at: placed.at.end };
+                exits.note(self.forms.kept.id, self.part.of, &end);
+            }
+            return;
+        }
         if placed.event_type.is_gtid() {
             let PlacedTransaction { stored, gtid, committed, at, .. } = placed;
             let seen = SeenTransaction { stored: stored.clone(), gtid: *gtid, committed: *committed };

@@ -10,7 +10,7 @@ use binlogz_client_sql::{
     ReplicaStatusFacts, SourceVariables,
 };
 use binlogz_payload::statistics::CompressionTable;
-use binlogz_relay_forms::{Forms, end_of, list_events};
+use binlogz_relay_forms::{Forms, MaskedForm, end_of, list_events};
 use binlogz_relay_log::{Form, FormFile, FoundFile, LineageLog, StoredHead};
 use binlogz_variables::CompressionVariables;
 use binlogz_wire::result_set::ResultRow;
@@ -42,13 +42,15 @@ pub(crate) struct Statements {
 pub(crate) struct AskedLog<'a> {
     pub(crate) statements: &'a Statements,
     pub(crate) kept: &'a LineageLog,
+    /// The form that leaves by the policy of the client's account, if it has one.
+    pub(crate) exits: Option<&'a MaskedForm>,
     /// The form that the client's statements use if they name no file.
     pub(crate) form: &'a dyn Fn(&ClientVariables) -> Result<Form>,
 }
 
 impl AskedLog<'_> {
     fn forms(&self) -> Forms<'_> {
-        self.statements.intake.conversions.of(self.kept)
+        self.statements.intake.conversions.of(self.kept).leaving(self.exits)
     }
 
     /// Says why something was not done, to the client, and in the log unless the client is to blame.
@@ -108,7 +110,7 @@ impl AskedRelay for AskedLog<'_> {
         let mut listed = Vec::new();
         for (file, number) in kept.files(form)? {
             listed.push(ListedLog {
-                name: kept.names.name(form, number),
+                name: self.forms().name(form, number),
                 size: end_of(self.forms(), form, file)?,
                 is_encrypted: logs.iter().any(|log| log.number == file.file && log.encrypted),
             });
@@ -124,7 +126,7 @@ impl AskedRelay for AskedLog<'_> {
         let Some(now) = kept.store.positions() else { return Ok(None) };
         let last =
             kept.parts_of(form, now.durable.file)?.last().unwrap_or(FormFile::first_of(now.durable.file));
-        let file = kept.name_of(form, last)?;
+        let file = self.forms().name(form, kept.number_of(form, last)?);
         let position = end_of(self.forms(), form, last)?;
         Ok(Some(LogStatusRow { file, position, gtids }))
     }
@@ -136,11 +138,12 @@ impl AskedRelay for AskedLog<'_> {
         wanted: &EventsWanted,
     ) -> Result<Result<Vec<ResultRow>, String>> {
         let kept = self.kept;
+        if self.exits.is_some() {
+            // Refuses logs that can't be masked.
+            (self.form)(client)?;
+        }
         let found = match &wanted.file {
-            Some(name) => match kept.names.parse(name) {
-                Some((form, number)) => Some((form, kept.find(form, number)?)),
-                None => None,
-            },
+            Some(name) => self.forms().find(name)?.map(|(form, _, found)| (form, found)),
             None => match kept.store.logs()?.first() {
                 Some(first) => {
                     Some(((self.form)(client)?, FoundFile::File(FormFile::first_of(first.number))))
@@ -165,7 +168,8 @@ impl AskedRelay for AskedLog<'_> {
         let mut position = 0;
         if let Some(now) = kept.store.positions() {
             file = kept.names.name(Form::Received, now.durable.file);
-            position = end_of(self.forms(), Form::Received, FormFile::first_of(now.durable.file))?;
+            let received = statements.intake.conversions.of(kept);
+            position = end_of(received, Form::Received, FormFile::first_of(now.durable.file))?;
         }
         let gtids = kept.durable_gtids();
         let source_server_id = match kept.store.positions() {

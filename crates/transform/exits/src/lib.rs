@@ -22,5 +22,6 @@ mod value;
 
 pub use counts::{ExitCounts, LeftOut};
 pub use error::{ExitError, PolicyError};
+pub use log::part::{TransactionMasker, note_statement};
 pub use log::reader::MaskedLogs;
 pub use policy::ExitPolicy;

@@ -9,12 +9,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use binlogz_binlog::event::{FormatDescription, QueryEvent, transaction_length};
+use binlogz_binlog::event::{FormatDescription, PostHeaderLengths, QueryEvent, transaction_length};
 use binlogz_binlog::row::{CellContent, RowImage};
-use binlogz_binlog::{Boundary, EventReader, EventType, TransactionBoundaryParser};
-use binlogz_exits::{ExitCounts, ExitPolicy, MaskedLogs};
-use binlogz_flow::{Input, Rewrite, Rewriter, RowChanges};
-use binlogz_schema::TablesOfLogs;
+use binlogz_binlog::{Boundary, EventReader, EventType, Framing, TransactionBoundaryParser};
+use binlogz_exits::{ExitCounts, ExitPolicy, MaskedLogs, TransactionMasker};
+use binlogz_flow::{Input, LogContext, Rewrite, Rewriter, RowChanges};
+use binlogz_payload::{Spool, SpoolMemory};
+use binlogz_schema::{TablesOfLogs, TablesSoFar};
 
 /// Values shorter than this are found by accident.
 const NEEDLE_SIZE: usize = 6;
@@ -402,4 +403,83 @@ fn without_checksums(log: &[u8]) -> Vec<u8> {
     }
     assert!(has_any || !plain.is_empty());
     plain
+}
+
+/// The transactions of a log, masked one by one, from this position on: by a masker that goes on, or by another one for each (`anew`).
+fn one_by_one(log: &[u8], text: &str, position: u64, anew: bool) -> Result<Vec<u8>, String> {
+    let policy = Arc::new(policy(text));
+    let mut tables = TablesSoFar::default();
+    tables.begin_log(b"log");
+    let head = Framing::new().next_frame(&log[4..]).unwrap().unwrap().verify().unwrap();
+    let description = FormatDescription::decode_frame(&head).unwrap();
+    let mut reader = EventReader::new(log);
+    reader.next_event().unwrap();
+    let post_header_lengths = PostHeaderLengths::from(&description);
+    let context = LogContext { framing: Framing::of(&description), post_header_lengths, relay_log: false };
+    let mut masker = TransactionMasker::new(&policy, tables, context, position).unwrap();
+    let mut parser = TransactionBoundaryParser::new();
+    let (mut masked, mut group, mut begin) = (Vec::new(), Vec::new(), None);
+    while let Some((offset, event)) = reader.next_event().unwrap() {
+        begin.get_or_insert(offset);
+        group.extend_from_slice(event.bytes());
+        parser.feed(event.header(), event.body());
+        if parser.is_open() {
+            continue;
+        }
+        let spool = Spool::new(&SpoolMemory::new(1 << 20), Vec::new());
+        let spool = masker
+            .mask(group.as_slice(), begin.take().unwrap(), 0, spool)
+            .map_err(|error| error.to_string())?;
+        spool.reader(0..spool.size()).read_to_end(&mut masked).unwrap();
+        group.clear();
+        if anew {
+            masker =
+                TransactionMasker::new(&policy, masker.tables(), context, position + masked.len() as u64)
+                    .unwrap();
+        }
+    }
+    Ok(masked)
+}
+
+#[test]
+fn transactions_one_by_one_are_those_of_the_log_that_is_masked_whole() {
+    let text = "[[table]]\nname = \"*.*\"\noptional = true\nother_columns = \"hash\"";
+    let (mut same, mut refused) = (0, 0);
+    for path in logs() {
+        let log = fs::read(&path).unwrap();
+        let descriptions = {
+            let mut reader = EventReader::new(log.as_slice());
+            let mut count = 0;
+            while let Ok(Some((_, event))) = reader.next_event() {
+                count += usize::from(event.event_type() == EventType::FORMAT_DESCRIPTION);
+            }
+            count
+        };
+        let (whole, counts) = masked(log.clone(), text);
+        let Some(whole) = whole.ok().filter(|_| descriptions == 1 && counts.cuts.is_empty()) else {
+            continue;
+        };
+        let head = 4 + u32::from_le_bytes(whole[4 + 9..4 + 13].try_into().unwrap()) as usize;
+        for anew in [false, true] {
+            let shown = path.display();
+            match one_by_one(&log, text, head as u64, anew) {
+                Ok(masked) => {
+                    assert!(counts.unmasked.is_empty(), "{shown}: {counts:?}");
+                    assert!(
+                        masked == whole[head..],
+                        "{shown}: {} and {} bytes",
+                        masked.len(),
+                        whole.len() - head
+                    );
+                    same += 1;
+                }
+                Err(error) => {
+                    assert!(!counts.unmasked.is_empty(), "{shown}: {error}");
+                    assert!(error.contains("can't be masked for certain: "), "{shown}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(same > 5 && refused > 1, "{same} {refused}");
 }

@@ -42,7 +42,7 @@ pub use passes::row_changes::{RowChange, RowChanges, RowPosition};
 pub use passes::salvage::{LostRange, survey};
 pub use passes::same::{Comparison, same};
 pub use passes::verify::{LogVerdict, verify};
-pub use passes::walk::{EventSpan, WalkEnd, Walker, walk};
+pub use passes::walk::{EventSpan, EventsWalk, WalkEnd, Walker, walk};
 pub use passes::{measure, same, walk};
 pub use read::batcher::Batcher;
 pub use read::buffers::Buffers;

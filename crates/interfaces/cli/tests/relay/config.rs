@@ -41,6 +41,8 @@ fn what_init_writes_is_a_configuration_and_so_is_all_of_it() {
             "encrypt",
             "seed",
             "source_password_env",
+            // An account with a policy has none at the source.
+            "exits",
         ];
         line.starts_with('#')
             && !line.starts_with("# ")
@@ -122,6 +124,22 @@ fn what_is_wrong_is_said_with_its_place_and_without_the_password() {
         (
             "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nignore_tables = [\"a.b\"]\nform = \"received\"\n",
             "binlogz: other.toml: account a: has tables or ignore_tables, expected form = \"uncompressed\"",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nexits = \"gone.toml\"\n",
+            "binlogz: other.toml: account a: exits: gone.toml: No such file",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nexits = \"gone.toml\"\nadmin = true\n",
+            "binlogz: other.toml: account a: has exits, expected it without admin: ",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nexits = \"gone.toml\"\nsource_user = \"app\"\n",
+            "binlogz: other.toml: account a: has exits, expected it without an account at the source: ",
+        ),
+        (
+            "[[account]]\nuser = \"a\"\npassword_file = \"source.password\"\nexits = \"gone.toml\"\nform = \"compressed\"\n",
+            "binlogz: other.toml: account a: has exits, expected form = \"uncompressed\"",
         ),
         (
             "[http]\naddress = \"127.0.0.1:0\"\nhosts = [\"http://relay\"]\n",

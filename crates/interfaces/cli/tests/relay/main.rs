@@ -16,6 +16,7 @@ mod damage;
 mod descriptors;
 mod duties;
 mod end_to_end;
+mod exits;
 mod failover;
 mod fleet;
 mod forms;
@@ -28,6 +29,8 @@ mod maxwell;
 mod old_replicas;
 mod old_sources;
 mod ops;
+#[path = "../common/planted.rs"]
+mod planted;
 mod profile_survey;
 mod profiles;
 mod rates;

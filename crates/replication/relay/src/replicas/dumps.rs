@@ -20,6 +20,8 @@ pub(crate) struct DumpClient {
     pub(crate) server_id: u32,
     pub(crate) uuid: String,
     pub(crate) form: Form,
+    /// Whether that leaves by a policy.
+    pub(crate) is_masked: bool,
     /// The stored log's number.
     pub(crate) lineage: u64,
     /// Whether the replica acknowledges the transactions it receives.
@@ -211,6 +213,7 @@ mod tests {
             server_id: 1,
             uuid: String::new(),
             form: Form::Uncompressed,
+            is_masked: false,
             lineage: 2,
             semi_sync: false,
             profile: "mysql-5.6",

@@ -93,8 +93,12 @@ pub(super) fn dump(
     let lineage = relay.intake.lineages.served().unwrap();
     let mut variables = ClientVariables::default();
     if let Some(set @ Statement::Set(_)) = Statement::parse(set) {
-        let log =
-            AskedLog { statements: &relay.server.statements, kept: &lineage, form: &|_| Ok(Form::Received) };
+        let log = AskedLog {
+            statements: &relay.server.statements,
+            kept: &lineage,
+            exits: None,
+            form: &|_| Ok(Form::Received),
+        };
         let mut asker = AskingClient { variables: &mut variables, may_administer: false };
         let done = answer(&log, &mut asker, &set)?;
         assert!(matches!(done, StatementAnswer::Done { warnings: 0 }), "{done:?}");

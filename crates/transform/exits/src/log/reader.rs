@@ -81,7 +81,7 @@ impl MaskedLogs {
         let name = name.to_owned();
         let sink = LogSink::new(to, is_live);
         let reader_run = Arc::clone(&run);
-        thread::Builder::new().name("exits".to_owned()).spawn(move || mask(&run, &name, input, sink))?;
+        thread::Builder::new().name("exits".to_owned()).spawn(move || mask(run, &name, input, sink))?;
         let reader = MaskedReader { from, chunk: Vec::new(), read: 0, has_ended: false, run: reader_run };
         Ok(if is_live { Input::Live(Box::new(reader)) } else { Input::Stream(Box::new(reader)) })
     }
@@ -118,9 +118,10 @@ impl MaskedLogs {
     }
 }
 
-fn mask(run: &ExitRun, name: &str, input: Input, sink: LogSink) {
+fn mask(run: Arc<ExitRun>, name: &str, input: Input, sink: LogSink) {
     run.tables.begin_log(name);
-    let mut masker = LogMasker::new(run, name, sink);
+    run.progress.lock().so_far.begin_log(name.as_bytes());
+    let mut masker = LogMasker::new(Arc::clone(&run), sink);
     let mut is_whole = false;
     let failed = match walk(input, &mut masker) {
         Ok(WalkEnd::Cut(cut)) => {

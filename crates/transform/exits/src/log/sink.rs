@@ -1,8 +1,11 @@
-//! Writes events with their positions and checksums, in chunks, to whoever reads the masked log.
+//! Writes events with their positions and checksums, in chunks, to whoever reads the masked log, or to a spool.
+
+use std::io;
 
 use binlogz_binlog::frame::{encode_event, set_end_log_pos};
 use binlogz_binlog::header::{END_LOG_POS_OFFSET, HEADER_SIZE};
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, HeaderFlags, MAGIC};
+use binlogz_payload::Spool;
 use crossbeam_channel::Sender;
 
 use crate::error::ExitError;
@@ -18,12 +21,23 @@ pub(super) enum MaskedChunk {
     Failed(String),
 }
 
-/// The reader is gone.
-pub(super) struct ReaderGone;
+/// Why a chunk isn't passed on.
+pub(super) enum SinkFailure {
+    /// The reader is gone.
+    ReaderGone,
+    /// The spool's temporary file.
+    Spill(io::Error),
+}
+
+/// Where chunks go.
+enum ChunkTarget {
+    Reader(Sender<MaskedChunk>),
+    Spool(Spool),
+}
 
 /// The masked log as it is written.
 pub(super) struct LogSink {
-    to: Sender<MaskedChunk>,
+    to: ChunkTarget,
     chunk: Vec<u8>,
     offset: u64,
     checksum: ChecksumAlgorithm,
@@ -33,7 +47,29 @@ pub(super) struct LogSink {
 
 impl LogSink {
     pub(super) fn new(to: Sender<MaskedChunk>, is_live: bool) -> Self {
-        LogSink { to, chunk: Vec::new(), offset: 0, checksum: ChecksumAlgorithm::NONE, is_live }
+        let (to, chunk) = (ChunkTarget::Reader(to), Vec::new());
+        LogSink { to, chunk, offset: 0, checksum: ChecksumAlgorithm::NONE, is_live }
+    }
+
+    /// Goes on at this offset of a masked log, in spools.
+    pub(super) fn resume(checksum: ChecksumAlgorithm, offset: u64) -> Self {
+        let to = ChunkTarget::Spool(Spool::on_disk());
+        LogSink { to, chunk: Vec::new(), offset, checksum, is_live: false }
+    }
+
+    /// Writes to this spool from now on.
+    pub(super) fn write_to(&mut self, spool: Spool) {
+        self.chunk.clear();
+        self.to = ChunkTarget::Spool(spool);
+    }
+
+    /// What was written to the spool.
+    pub(super) fn take_spool(&mut self) -> Result<Spool, SinkFailure> {
+        self.pass_on()?;
+        match std::mem::replace(&mut self.to, ChunkTarget::Spool(Spool::on_disk())) {
+            ChunkTarget::Spool(spool) => Ok(spool),
+            ChunkTarget::Reader(_) => Err(SinkFailure::ReaderGone),
+        }
     }
 
     /// Bytes of an event with such a body.
@@ -68,7 +104,7 @@ impl LogSink {
     }
 
     /// Writes an event; its header's size and position are made anew.
-    pub(super) fn event(&mut self, header: &EventHeader, body: &[u8]) -> Result<(), ReaderGone> {
+    pub(super) fn event(&mut self, header: &EventHeader, body: &[u8]) -> Result<(), SinkFailure> {
         self.offset += self.size_of(body);
         let is_artificial = header.flags.contains(HeaderFlags::ARTIFICIAL) && header.end_log_pos == 0;
         // As servers write positions beyond 4 GiB.
@@ -78,16 +114,25 @@ impl LogSink {
     }
 
     /// A transaction, or an event between two, is whole.
-    pub(super) fn settle(&mut self) -> Result<(), ReaderGone> {
+    pub(super) fn settle(&mut self) -> Result<(), SinkFailure> {
         if self.is_live { self.pass_on() } else { Ok(()) }
     }
 
-    fn pass_on(&mut self) -> Result<(), ReaderGone> {
-        let chunk = std::mem::take(&mut self.chunk);
-        if chunk.is_empty() {
+    fn pass_on(&mut self) -> Result<(), SinkFailure> {
+        if self.chunk.is_empty() {
             return Ok(());
         }
-        self.to.send(MaskedChunk::Bytes(chunk)).map_err(|_| ReaderGone)
+        match &mut self.to {
+            ChunkTarget::Reader(to) => {
+                let chunk = std::mem::take(&mut self.chunk);
+                to.send(MaskedChunk::Bytes(chunk)).map_err(|_| SinkFailure::ReaderGone)
+            }
+            ChunkTarget::Spool(spool) => {
+                spool.append(&self.chunk).map_err(SinkFailure::Spill)?;
+                self.chunk.clear();
+                Ok(())
+            }
+        }
     }
 
     /// Ends the log. Of one that failed nothing more is passed on.
@@ -96,9 +141,9 @@ impl LogSink {
             None => self.pass_on().map(|()| MaskedChunk::End),
             Some(why) => Ok(MaskedChunk::Failed(why)),
         };
-        if let Ok(end) = ended {
+        if let (Ok(end), ChunkTarget::Reader(to)) = (ended, &self.to) {
             // A reader that is gone needs no end.
-            let _ = self.to.send(end);
+            let _ = to.send(end);
         }
     }
 }

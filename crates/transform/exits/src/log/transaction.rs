@@ -2,12 +2,12 @@
 
 use std::io::Read;
 
-use binlogz_binlog::event::{QueryEvent, StatusVariables, rewrite_transaction_length};
+use binlogz_binlog::event::{AnyGtidEvent, QueryEvent, StatusVariables, rewrite_transaction_length};
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, Framing, HeaderFlags, frame::encode_event};
 use binlogz_payload::{Spool, SpoolMemory};
 
-use super::sink::{LogSink, ReaderGone};
+use super::sink::{LogSink, SinkFailure};
 use crate::error::ExitError;
 use crate::statement::control::Savepoints;
 
@@ -37,9 +37,12 @@ pub(super) enum NotWritten {
     ReaderGone,
 }
 
-impl From<ReaderGone> for NotWritten {
-    fn from(_: ReaderGone) -> Self {
-        NotWritten::ReaderGone
+impl From<SinkFailure> for NotWritten {
+    fn from(failure: SinkFailure) -> Self {
+        match failure {
+            SinkFailure::ReaderGone => NotWritten::ReaderGone,
+            SinkFailure::Spill(error) => NotWritten::Failed(ExitError::Spill(error)),
+        }
     }
 }
 
@@ -83,13 +86,15 @@ impl MaskedTransaction {
         Ok(())
     }
 
-    /// Writes it. One whose statement was left out is empty then, so that its GTID is there.
-    pub(super) fn write(mut self, sink: &mut LogSink) -> Result<(), NotWritten> {
+    /// Writes it. One whose statement was left out is empty then, so that its GTID is there. Its logical clock counts after the
+    /// transaction with the sequence number `clock`.
+    pub(super) fn write(mut self, sink: &mut LogSink, clock: i64) -> Result<(), NotWritten> {
         self.complete(sink.checksum())?;
         if let Some((header, body)) = self.gtid.take() {
             let body = if header.event_type == EventType::MARIADB_GTID {
                 body
             } else {
+                let body = with_clock(&header, body, clock)?;
                 self.with_length(&header, &body, sink.checksum())?
             };
             sink.event(&header, &body)?;
@@ -158,6 +163,19 @@ impl MaskedTransaction {
         rewrite_transaction_length(&frame, self.size + checksum.size() as u64, &mut rewritten)?;
         Ok(rewritten.split_off(HEADER_SIZE.min(rewritten.len())))
     }
+}
+
+/// The body of a GTID event whose logical clock counts after the transaction with this sequence number.
+fn with_clock(header: &EventHeader, body: Vec<u8>, clock: i64) -> Result<Vec<u8>, ExitError> {
+    if clock <= 0 {
+        return Ok(body);
+    }
+    let event = AnyGtidEvent::decode(&body, header.event_type)?;
+    let counted = event.and_then(|event| {
+        let clock = event.logical_clock()?.counted_after(clock);
+        Some(event.with_logical_clock(clock).encode())
+    });
+    Ok(counted.transpose()?.unwrap_or(body))
 }
 
 /// Makes of MariaDB's GTID event one that also takes the place of BEGIN, and that announces nothing.

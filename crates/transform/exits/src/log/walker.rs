@@ -28,12 +28,13 @@ use binlogz_binlog::{
     TransactionBoundaryParser,
 };
 use binlogz_flow::{EventSpan, LogStart, Walker};
+use binlogz_payload::Spool;
 use binlogz_payload::rewritten::format_description::withdraw_payloads;
-use binlogz_schema::{CompletedTable, RecordedStatement, TableHistory};
+use binlogz_schema::{CompletedTable, RecordedStatement, TableHistory, TablesSoFar};
 
 use super::open_tables::{DelayedEvent, OpenTables, RowsFate};
 use super::run::ExitRun;
-use super::sink::LogSink;
+use super::sink::{LogSink, SinkFailure};
 use super::transaction::{MaskedTransaction, NotWritten};
 use crate::counts::{ExitCounts, LeftOut};
 use crate::error::ExitError;
@@ -50,9 +51,11 @@ const PLANS_MAX: usize = 64;
 const BODY_RESERVED_MAX: usize = 1 << 20;
 
 /// Masks a log event by event.
-pub(super) struct LogMasker<'r> {
-    run: &'r ExitRun,
+pub(super) struct LogMasker {
+    run: Arc<ExitRun>,
     sink: LogSink,
+    /// The sequence number after which logical clocks count.
+    clock: i64,
     lengths: PostHeaderLengths,
     parser: TransactionBoundaryParser,
     transaction: Option<MaskedTransaction>,
@@ -85,12 +88,13 @@ struct MadePlan {
     plan: Option<Result<Arc<TablePlan>, Arc<str>>>,
 }
 
-impl<'r> LogMasker<'r> {
-    pub(super) fn new(run: &'r ExitRun, name: &str, sink: LogSink) -> Self {
-        run.progress.lock().so_far.begin_log(name.as_bytes());
+impl LogMasker {
+    pub(super) fn new(run: Arc<ExitRun>, sink: LogSink) -> Self {
+        let unmet = run.policy.rule_numbers().collect();
         LogMasker {
             run,
             sink,
+            clock: 0,
             lengths: PostHeaderLengths::default(),
             parser: TransactionBoundaryParser::new(),
             transaction: None,
@@ -102,7 +106,7 @@ impl<'r> LogMasker<'r> {
             tables: OpenTables::default(),
             plans: Vec::new(),
             counts: ExitCounts::default(),
-            unmet: run.policy.rule_numbers().collect(),
+            unmet,
             has_leaving: false,
             failed: None,
         }
@@ -132,6 +136,38 @@ impl<'r> LogMasker<'r> {
         }
         drop(progress);
         self.sink.finish(failed);
+    }
+
+    /// Reads events that are laid out like this, in the middle of a log.
+    pub(super) fn resume(&mut self, lengths: PostHeaderLengths) {
+        self.lengths = lengths;
+    }
+
+    /// Writes the next events to this spool; their logical clocks count after the transaction with the sequence number `clock`.
+    pub(super) fn begin_part(&mut self, spool: Spool, clock: i64) {
+        self.sink.write_to(spool);
+        self.clock = clock;
+    }
+
+    /// What was written since; the events began at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// They can't leave, or not all of what they change: why. Then nothing more may be asked of it.
+    pub(super) fn end_part(&mut self, offset: u64) -> Result<Spool, ExitError> {
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
+        }
+        if let Some(why) = self.counts.unmasked.keys().next() {
+            return Err(ExitError::Refused { offset, text: format!("can't be masked for certain: {why}") });
+        }
+        if self.transaction.is_some() {
+            return Err(ExitError::Refused { offset, text: "the transaction isn't whole".to_owned() });
+        }
+        self.sink.take_spool().map_err(|failure| match failure {
+            SinkFailure::Spill(error) => ExitError::Spill(error),
+            SinkFailure::ReaderGone => ExitError::Spill(std::io::ErrorKind::BrokenPipe.into()),
+        })
     }
 
     /// Goes on, or keeps why it can't.
@@ -181,7 +217,7 @@ impl<'r> LogMasker<'r> {
         self.flush_rows()?;
         let Some(open) = self.transaction.take() else { return Ok(()) };
         self.counts.transactions += 1;
-        open.write(&mut self.sink)?;
+        open.write(&mut self.sink, self.clock)?;
         self.sink.settle()?;
         Ok(())
     }
@@ -368,14 +404,9 @@ impl<'r> LogMasker<'r> {
     fn record(&mut self, query: &QueryEvent<'_>) {
         let mut progress = self.run.progress.lock();
         let place = progress.so_far.place(self.place.offset);
-        if !self.run.tables.records(place)
-            || TableHistory::is_of_rows(query.statement)
-            || query.is_alter_without_effect()
-        {
-            return;
+        if self.run.tables.records(place) {
+            record_statement(&mut progress.so_far, self.place.offset, query);
         }
-        let [database, text] = [query.database, query.statement].map(String::from_utf8_lossy);
-        progress.so_far.record(&RecordedStatement::of_query(place, query, (&database, &text)));
     }
 
     fn commit(&mut self, header: &EventHeader, body: &[u8]) -> Result<bool, NotWritten> {
@@ -459,7 +490,7 @@ impl<'r> LogMasker<'r> {
 
     /// The table of a map with what is known of it, and its plan by these rules.
     fn made_plan(&mut self, map: &Arc<TableSchema>, rules: Option<&[usize]>) -> Result<MadePlan, NotWritten> {
-        let run = self.run;
+        let run = Arc::clone(&self.run);
         let mut progress = run.progress.lock();
         let place = progress.so_far.place(self.place.offset);
         let era = run.tables.era(place, &progress.so_far);
@@ -599,6 +630,15 @@ impl<'r> LogMasker<'r> {
     }
 }
 
+/// Notes what a statement at this offset makes of tables; it neither begins nor ends a transaction.
+pub(super) fn record_statement(tables: &mut TablesSoFar, offset: u64, query: &QueryEvent<'_>) {
+    if TableHistory::is_of_rows(query.statement) || query.is_alter_without_effect() {
+        return;
+    }
+    let [database, text] = [query.database, query.statement].map(String::from_utf8_lossy);
+    tables.record(&RecordedStatement::of_query(tables.place(offset), query, (&database, &text)));
+}
+
 /// Why the rows of a table without names are left out.
 fn nameless(map: &TableSchema, problem: Option<&str>) -> String {
     let table = shown(&map.database, &map.table);
@@ -639,7 +679,7 @@ fn without_account(variables: &StatusVariables<'_>) -> Result<Vec<u8>, BinlogErr
     Ok(bytes)
 }
 
-impl Walker for LogMasker<'_> {
+impl Walker for LogMasker {
     fn format_description(&mut self, start: &LogStart) -> ControlFlow<()> {
         let result = self.start(start);
         self.flow(result)
@@ -676,7 +716,7 @@ impl Walker for LogMasker<'_> {
     }
 }
 
-impl LogMasker<'_> {
+impl LogMasker {
     /// A log begins, or goes on with another format description.
     fn start(&mut self, start: &LogStart) -> Result<(), NotWritten> {
         self.lengths = start.context.post_header_lengths;

@@ -113,8 +113,8 @@ impl ExitPolicy {
         file::read(path)
     }
 
-    /// Names the policy and its key.
-    pub(crate) fn digest(&self) -> String {
+    /// Names the policy and its key: the same for the same ones.
+    pub fn digest(&self) -> String {
         let digest = match &self.key {
             Some(key) => key.digest(&[b"policy", self.text.as_bytes()]).to_vec(),
             None => digest(&SHA256, self.text.as_bytes()).as_ref().to_vec(),

@@ -3,7 +3,7 @@
 //! For callers that need the events in order (`events`, `verify --same`). Checksums are checked. Bodies are
 //! passed on in pieces, so no event is held, however large. The [`Walker`] interprets the events.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 
 use binlogz_binlog::event::TransactionPayloadHeader;
@@ -74,7 +74,7 @@ pub enum WalkEnd {
 /// Bytes that can't be read as events, with their offset; an input that fails.
 pub fn walk<W: Walker>(input: Input, walker: &mut W) -> Result<WalkEnd, Error> {
     let mut batcher = Batcher::new(input, BatchUnit::Event, BATCH_SIZE);
-    let mut steps = Steps { expander: Expander::new()?, stopped: false };
+    let mut steps = Steps::new()?;
     while let Some(piece) = batcher.next_piece() {
         let result = match piece? {
             LogPiece::Cut(cut) => return Ok(WalkEnd::Cut(cut)),
@@ -93,14 +93,56 @@ pub fn walk<W: Walker>(input: Input, walker: &mut W) -> Result<WalkEnd, Error> {
     Ok(WalkEnd::Whole)
 }
 
+/// Walks through events that stand by themselves: part of a log, from any place of it on.
+#[derive(Debug)]
+pub struct EventsWalk(Steps);
+
+impl EventsWalk {
+    /// Walks through nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for a decompressor.
+    pub fn new() -> Result<Self, Error> {
+        Ok(EventsWalk(Steps::new()?))
+    }
+
+    /// Walks through these whole events, the first of which is at this offset of its log.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that can't be read as events, with their offset; a reader that fails.
+    pub fn read<W: Walker>(
+        &mut self,
+        events: impl Read,
+        offset: u64,
+        context: LogContext,
+        walker: &mut W,
+    ) -> Result<WalkEnd, Error> {
+        self.0.stopped = false;
+        match self.0.events(walker, events, offset, context) {
+            Err(_) if self.0.stopped => Ok(WalkEnd::Stopped),
+            Err(error) => Err(error.into()),
+            Ok(()) => Ok(WalkEnd::Whole),
+        }
+    }
+}
+
 /// State kept from piece to piece.
+#[derive(Debug)]
 struct Steps {
     expander: Expander,
     /// The walker ended the walk: the error is only a way out.
     stopped: bool,
+    /// What was read last of events that are read in pieces.
+    buffer: Vec<u8>,
 }
 
 impl Steps {
+    fn new() -> Result<Self, Error> {
+        Ok(Steps { expander: Expander::new()?, stopped: false, buffer: Vec::new() })
+    }
+
     fn batch(&mut self, walker: &mut impl Walker, batch: &Batch) -> Result<(), PayloadError> {
         let mut parser = EventParser::new(batch.context.framing, batch.offset);
         parser.push(&batch.bytes, &mut self.visitor(walker, batch.context))?;
@@ -108,17 +150,35 @@ impl Steps {
     }
 
     fn large(&mut self, walker: &mut impl Walker, large: &LargeUnit) -> Result<(), PayloadError> {
-        let mut parser = EventParser::new(large.context.framing, large.offset);
-        let mut visitor = self.visitor(walker, large.context);
-        let mut events = large.reader(0..large.size);
-        let mut buffer = vec![0; READ_SIZE];
-        loop {
-            let count = events.read(&mut buffer)?;
-            if count == 0 {
-                return Ok(parser.finish()?);
+        self.events(walker, large.reader(0..large.size), large.offset, large.context)
+    }
+
+    fn events(
+        &mut self,
+        walker: &mut impl Walker,
+        mut events: impl Read,
+        offset: u64,
+        context: LogContext,
+    ) -> Result<(), PayloadError> {
+        let mut parser = EventParser::new(context.framing, offset);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(READ_SIZE, 0);
+        let mut visitor = self.visitor(walker, context);
+        let walked = loop {
+            match events.read(&mut buffer) {
+                Ok(0) => break parser.finish().map_err(PayloadError::from),
+                Ok(count) => {
+                    let pushed = parser.push(buffer.get(..count).unwrap_or_default(), &mut visitor);
+                    if pushed.is_err() {
+                        break pushed;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error.into()),
             }
-            parser.push(buffer.get(..count).unwrap_or_default(), &mut visitor)?;
-        }
+        };
+        self.buffer = buffer;
+        walked
     }
 
     fn visitor<'a, W>(&'a mut self, walker: &'a mut W, context: LogContext) -> OuterEvents<'a, W> {
@@ -193,7 +253,7 @@ impl<W> Events<'_, W> {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => {
                 *self.stopped = true;
-                Err(std::io::Error::other("the walk was ended").into())
+                Err(io::Error::other("the walk was ended").into())
             }
         }
     }

@@ -68,6 +68,21 @@ pub struct LogicalClock {
     pub sequence_number: i64,
 }
 
+impl LogicalClock {
+    /// The clock in a file that begins after the transaction with this sequence number. A replica has all before the file by then.
+    pub fn counted_after(self, before: i64) -> Self {
+        let LogicalClock { last_committed, sequence_number } = self;
+        if sequence_number <= before {
+            // No clock, or none that is valid there: such a transaction runs alone.
+            return LogicalClock { last_committed: 0, sequence_number: 0 };
+        }
+        LogicalClock {
+            last_committed: last_committed.saturating_sub(before).max(0),
+            sequence_number: sequence_number - before,
+        }
+    }
+}
+
 /// When a transaction committed, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CommitTimestamps {
@@ -333,6 +348,16 @@ mod tests {
 
     fn decode(body: &[u8]) -> GtidEvent<'_> {
         GtidEvent::decode(body, EventType::GTID).unwrap()
+    }
+
+    #[test]
+    fn a_clock_begins_anew_in_a_later_file() {
+        let clock = |last_committed, sequence_number| LogicalClock { last_committed, sequence_number };
+        assert_eq!(clock(99, 101).counted_after(100), clock(0, 1));
+        assert_eq!(clock(100, 102).counted_after(100), clock(0, 2));
+        assert_eq!(clock(102, 104).counted_after(100), clock(2, 4));
+        assert_eq!(clock(0, 0).counted_after(100), clock(0, 0));
+        assert_eq!(clock(i64::MIN, 101).counted_after(100), clock(0, 1));
     }
 
     #[test]

@@ -107,6 +107,10 @@ fn limits_of(account: &AccountOptions) -> Option<String> {
         account.require_tls.then(|| "over TLS alone".to_owned()),
         (account.connections_max > 0)
             .then(|| counted(account.connections_max as u64, "connections") + " at most"),
+        account
+            .exits
+            .as_ref()
+            .map(|exits| format!("reads the log masked by its policy {}", exits.shown_digest())),
         account.admin.then(|| "may purge files, and stop and start receiving".to_owned()),
     ]
     .into_iter()

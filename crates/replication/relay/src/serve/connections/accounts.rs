@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use binlogz_relay_forms::MaskedForm;
 use binlogz_wire::ServerError;
 use binlogz_wire::auth::Password;
 use binlogz_wire::session::LoginAccount;
@@ -45,6 +46,8 @@ pub struct AccountOptions {
     pub row_metadata: Option<RowMetadata>,
     /// The tables whose rows it is sent. Unless these are all, it reads the uncompressed form.
     pub tables: TableChoice,
+    /// The form that leaves by a policy, which is all that it reads; `None`: it reads any form, as it is. With it, no statement is forwarded.
+    pub exits: Option<Arc<MaskedForm>>,
     /// User and password at the source, for statements that are forwarded; by default the account's own.
     pub source_login: Option<(String, Password)>,
 }
@@ -65,6 +68,7 @@ impl AccountOptions {
             reads: None,
             row_metadata: None,
             tables: TableChoice::default(),
+            exits: None,
             source_login: None,
         }
     }

@@ -61,8 +61,25 @@ pub(crate) fn check(
     set("slave_connect_state").map(connect_state).transpose()
 }
 
+/// Refuses everything of MariaDB's log to an account that has a policy.
+///
+/// # Errors
+///
+/// The reason.
+pub(crate) fn check_account(account: Option<&AccountOptions>) -> Result<()> {
+    match account.is_some_and(|account| account.exits.is_some()) {
+        true => Err(refusal(NOT_MASKED)),
+        false => Ok(()),
+    }
+}
+
+const NOT_MASKED: &str = "it can't be masked (exits of the account)";
+
 /// The setting of an account that can't be kept for MariaDB's events, with the reason.
 fn why_not_for(account: &AccountOptions) -> Option<&'static str> {
+    if account.exits.is_some() {
+        return Some(NOT_MASKED);
+    }
     if !account.tables.is_all() {
         return Some("tables can't be left out of it (tables, ignore_tables of the account)");
     }

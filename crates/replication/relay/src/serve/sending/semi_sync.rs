@@ -182,6 +182,7 @@ mod tests {
             server_id: 1,
             uuid: String::new(),
             form: Form::Uncompressed,
+            is_masked: false,
             lineage: 1,
             semi_sync: true,
             profile: "mysql-8.3",

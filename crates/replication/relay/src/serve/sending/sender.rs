@@ -294,7 +294,7 @@ impl<'a> Sender<'a> {
             }
             if durable.is_some_and(|durable| durable.file > self.log.file()) {
                 self.check_whole()?;
-                if let Some(left) = self.log.walker().left() {
+                if let Some(left) = self.log.left() {
                     self.group(&left)?;
                 }
                 self.tell_left_out()?;
@@ -416,6 +416,9 @@ impl<'a> Sender<'a> {
     fn block(&mut self, block: &Block) -> Result<()> {
         for placed in block.transactions() {
             let left_out = self.leave_out_what_is_had(placed.event_type, placed.gtid)?;
+            if let Some(why) = placed.refused.as_ref().filter(|_| !left_out) {
+                return Err(Error::Refused(why.to_string()));
+            }
             let unseen = left_out || placed.at.end <= self.dump.from;
             let asked = self.ask(placed.stored.end, placed.at.end, !unseen && placed.event_type.is_gtid())?;
             let step = self.xa_step_of_placed(block, placed)?;

@@ -49,7 +49,8 @@ impl Client<'_> {
         let Some(statement) = statement else { return Ok(binlogz_client_sql::unknown_statement()) };
         let form = |variables: &ClientVariables| self.known.form(kept, variables);
         let may_administer = self.known.account.as_ref().is_some_and(|entered| entered.account().admin);
-        let log = AskedLog { statements: &self.known.server.statements, kept, form: &form };
+        let exits = self.known.exits();
+        let log = AskedLog { statements: &self.known.server.statements, kept, exits, form: &form };
         binlogz_client_sql::answer(&log, &mut AskingClient { variables, may_administer }, statement)
     }
 

@@ -212,7 +212,9 @@ impl<'c, 'a> Conversation<'c, 'a> {
             }
         };
         let server = &self.client.known.server;
-        self.upstream = server.forward.map(|options| Upstream::new(Arc::clone(server), options));
+        // The source would answer with what may not leave.
+        let forward = server.forward.filter(|_| self.client.known.exits().is_none());
+        self.upstream = forward.map(|options| Upstream::new(Arc::clone(server), options));
         if self.upstream.is_some() {
             self.session.keep_commands();
         }

@@ -9,7 +9,7 @@ use binlogz_binlog::MAGIC;
 use binlogz_binlog::event::MariadbGtid;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
 use binlogz_client_sql::ClientVariables;
-use binlogz_relay_forms::OpenedFile;
+use binlogz_relay_forms::{Forms, MaskedForm, OpenedFile};
 use binlogz_relay_log::{Error as LogError, FileLease, Form, FormFile, FoundFile, LineageLog};
 use binlogz_store::{FileNumber, is_transient};
 use binlogz_wire::ServerError;
@@ -65,6 +65,16 @@ impl KnownClient {
         self.account.as_ref().map_or("", |entered| &entered.account().user)
     }
 
+    /// The form that leaves by the account's policy, if it has one.
+    pub(super) fn exits(&self) -> Option<&MaskedForm> {
+        self.account.as_ref()?.account().exits.as_deref()
+    }
+
+    /// A log in the forms that the account may read.
+    fn forms<'a>(&'a self, kept: &'a LineageLog) -> Forms<'a> {
+        self.server.conversions.of(kept).leaving(self.exits())
+    }
+
     /// Serves a dump, which ends the connection.
     pub(crate) fn dump(
         &self,
@@ -103,7 +113,7 @@ impl KnownClient {
         }
         let telemetry = &self.server.telemetry;
         let _session = spans::session(telemetry, dump.form, self.connection, self.user()).entered();
-        let mut sender = Sender::new(&self.server, self.server.conversions.of(&kept), dump, opened, sink);
+        let mut sender = Sender::new(&self.server, self.forms(&kept), dump, opened, sink);
         let ran = sender.run();
         if let Some(error) = ran.as_ref().err().and_then(Error::of_log) {
             kept.suspect(error);
@@ -166,6 +176,7 @@ impl KnownClient {
     /// The form it is served if it names no file.
     pub(super) fn form(&self, kept: &LineageLog, variables: &ClientVariables) -> Result<Form> {
         if mariadb::is_mariadb(kept.source) {
+            mariadb_source::log::check_account(self.account.as_ref().map(|entered| entered.account()))?;
             return Ok(Form::Received);
         }
         match self.policy() {
@@ -295,8 +306,11 @@ impl KnownClient {
                 false => elsewhere,
             }));
         }
-        let (form, number) = kept.names.parse(name).ok_or_else(no_such_file)?;
-        let found = match kept.find(form, number)? {
+        let (form, number, found) = match self.forms(kept).find(name)? {
+            Some(found) => found,
+            None => return Err(self.exits().map_or_else(no_such_file, |exits| not_masked(exits, kept))),
+        };
+        let found = match found {
             FoundFile::File(file) => Some(file),
             FoundFile::Purged(_) => archiving::find(&self.server.housekeeping, kept, form, number)?,
             FoundFile::None => None,
@@ -347,8 +361,8 @@ impl KnownClient {
         }
         let (DumpRequest::ByPosition { name, .. } | DumpRequest::ByGtidSet { name, .. }) = request;
         let asked_name = String::from_utf8_lossy(name);
-        // A file that a transaction has of its own is a place in its log.
-        let xa_file = XaFileName::parse(&asked_name).filter(|_| !is_mariadb);
+        // A file that a transaction has of its own is a place in its log. It isn't masked.
+        let xa_file = XaFileName::parse(&asked_name).filter(|_| !is_mariadb && self.exits().is_none());
         let named = self.named(kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?;
         match named {
             Some((form, _)) if is_mariadb && form != Form::Received => return Err(no_such_file()),
@@ -447,7 +461,7 @@ impl KnownClient {
                 "connection {} of {} (server id {server_id}): {} {words}; profile {}",
                 self.connection,
                 self.user(),
-                kept.name_of(form, file)?,
+                self.forms(&kept).name(form, kept.number_of(form, file)?),
                 profile.name
             )
         );
@@ -457,6 +471,7 @@ impl KnownClient {
             server_id: *server_id,
             uuid: uuid.unwrap_or_default(),
             form,
+            is_masked: self.exits().is_some(),
             lineage: kept.number,
             semi_sync: self.server.semi_sync && announced::semi_sync(variables),
             profile: profile.name,
@@ -576,6 +591,15 @@ const MORE_GTIDS: &str = "Replica has more GTIDs than the source has, using the 
                           to the replica. Replicate any transactions that source has rolled back from replica to \
                           source, and/or commit empty transactions on source to account for transactions that have \
                           been committed on source but are not included in GTID_EXECUTED.";
+
+/// The error for a file that an account with a policy may not read.
+fn not_masked(exits: &MaskedForm, kept: &LineageLog) -> Error {
+    Error::Refused(format!(
+        "This account has a policy (exits), and reads masked files alone, whose names are {}.NNNNNN; their positions are others: begin one of \
+         them at 4, or go on by GTID",
+        exits.base(kept)
+    ))
+}
 
 fn no_such_file() -> Error {
     Error::Refused("Could not find first log file name in binary log index file".into())

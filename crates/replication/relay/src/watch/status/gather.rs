@@ -146,6 +146,9 @@ fn lineage_status(kept: &LineageLog, logs: &[StoredLog]) -> LineageStatus {
     }
 }
 
+/// The form of a dump that leaves by a policy.
+const MASKED: &str = "masked";
+
 /// How far a replica lags behind the end of the received log, through all logs in between.
 fn replica_status(
     logs: &[(Vec<StoredLog>, Arc<LineageLog>)],
@@ -180,7 +183,7 @@ fn replica_status(
         address: seen.reader.peer.to_string(),
         server_id: seen.reader.server_id,
         server_uuid: seen.reader.uuid,
-        form: seen.reader.form.name(),
+        form: if seen.reader.is_masked { MASKED } else { seen.reader.form.name() },
         profile: seen.reader.profile,
         reads_compressed: seen.reader.knows_payloads,
         left_out_account_statements: seen.left_out_account_statements,

@@ -39,7 +39,8 @@ impl Sender<'_> {
         }
         let checksum = self.log.head().checksum();
         let reader = StepReader { forms: self.forms, file: self.log.file(), checksum };
-        Ok(reader.step(self.log.walker().bytes(group)?, group)?)
+        let step = reader.step(self.log.walker().bytes(group)?, group)?;
+        self.check_unmasked(step)
     }
 
     /// The step of XA that a converted transaction is, likewise.
@@ -56,7 +57,20 @@ impl Sender<'_> {
             ends.feed(bytes);
             Ok(())
         })?;
-        Ok(ends.step(self.log.head().checksum()))
+        self.check_unmasked(ends.step(self.log.head().checksum()))
+    }
+
+    /// Refuses a step of XA to a client whose account has a policy: the rows that would stand in its place aren't masked.
+    fn check_unmasked(&self, step: Option<XaStep>) -> Result<Option<XaStep>> {
+        match (&step, self.forms.exits) {
+            (Some(_), Some(_)) => Err(Error::Refused(format!(
+                "the transaction at {} of {} is an XA transaction, which is not made plain for an account with a policy (exits): expected a \
+                 replica that knows XA, MySQL 5.7 or later",
+                self.log.offset(),
+                self.name()
+            ))),
+            _ => Ok(step),
+        }
     }
 
     /// Makes the next transaction plain where it stands, if it is a step of XA.
@@ -107,6 +121,9 @@ impl Sender<'_> {
     /// past the statement.
     pub(super) fn bring_rows(&mut self, step: &XaStep, placed: &PlacedTransaction, asks: bool) -> Result<()> {
         let XaStep::Commit(name) = step else { return Ok(()) };
+        if self.forms.exits.is_some() {
+            return Err(Error::Refused("rows of XA transactions aren't masked".into()));
+        }
         self.check_goes_on(name, placed)?;
         let prepared = self.find_prepared(name, placed)?;
         let older;
