@@ -12,7 +12,7 @@ use binlogz_encryption::{Error as EncryptionError, Keyring};
 use binlogz_flow::Input;
 
 use crate::erased;
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Result, warn};
 use binlogz_archive::input as archived;
 
 /// Where a log is read from.
@@ -138,6 +138,11 @@ pub(crate) fn resolve(logs: &mut Vec<LogPath>) -> Result<()> {
         match log {
             LogPath::Stdin => resolved.push(log),
             LogPath::File(path) => {
+                let masked = archived::masked(std::slice::from_ref(&path));
+                masked
+                    .map_err(|error| CommandFailure::of_archive(&error))?
+                    .iter()
+                    .for_each(|line| warn(line));
                 let logs = archived::expand([path]).map_err(|error| CommandFailure::of_archive(&error))?;
                 resolved.extend(logs.into_iter().map(LogPath::File));
             }

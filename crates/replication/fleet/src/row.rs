@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use binlogz_archive::coverage::{ArchiveEdge, Coverage};
+use binlogz_archive::format::masked_in_words;
 use binlogz_archive::last_check::{CheckRecord, LastChecks};
 use binlogz_figures::Tone;
 use serde::{Serialize, Serializer};
@@ -136,6 +137,9 @@ impl FleetRow {
         if let Some(selection) = &covered.selection {
             findings.push(format!("a selection of tables ({selection}): no log may be purged for it"));
         }
+        if let Some(exits) = &covered.exits {
+            findings.push(format!("{}: no log may be purged for it", masked_in_words(exits)));
+        }
         if is_old {
             let age = age.map_or("not known".to_owned(), |age| format!("{age} s ago"));
             findings.push(format!("the last restorable moment is older than max_age: {age}"));
@@ -160,6 +164,7 @@ impl FleetRow {
             _ if is_old => (Tone::Bad, "Old"),
             (0, ..) => (Tone::Warning, "Empty"),
             _ if covered.selection.is_some() => (Tone::Warning, "Selection"),
+            _ if covered.exits.is_some() => (Tone::Warning, "Masked"),
             (_, [], None) => (Tone::Warning, "Not checked"),
             (_, [], Some(_)) if is_check_old => (Tone::Warning, "Check is old"),
             (_, [], Some(_)) => (Tone::Good, "Whole"),
@@ -175,7 +180,7 @@ impl FleetRow {
             bytes: Some(covered.size),
             saved_bytes: Some(difference(covered.size, covered.packed_size)),
             last_archived: covered.last.as_ref().map(|last| last.log.clone()),
-            last_restorable: covered.last.as_ref().filter(|_| covered.selection.is_none()).map(restorable),
+            last_restorable: covered.last.as_ref().filter(|_| covered.has_servers_logs()).map(restorable),
             last_check: deepest.cloned(),
             checked: deepest.map(|check| check.time),
             check_problems: deepest.map(|_| checks.damage().map_or(0, |check| check.problems)),

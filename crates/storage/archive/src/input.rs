@@ -6,7 +6,7 @@
 //! An archive is opened once a run: its manifest is read once, and what objects tell of their blocks, as far as there is memory for
 //! that. A program that runs for long can [`forget`] it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::directory::{LogDirectory, NeededDirectory};
 use crate::error::Error;
-use crate::format::{ErasedLogs, FileEntry, Manifest};
+use crate::format::{ErasedLogs, FileEntry, Manifest, masked_in_words};
 use crate::part::{BlockRun, LogParts, ObjectContents, PickedLog};
 use crate::restore::{self, LastObject};
 use crate::storage::{self, ArchiveStorage};
@@ -149,6 +149,24 @@ pub fn erased<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<ErasedLog
     let entries: Vec<FileEntry> =
         paths.into_iter().filter_map(|path| find(path).ok().flatten()).map(|log| log.entry).collect();
     ErasedLogs::among(&entries)
+}
+
+/// A line for each archive of masked logs that these paths name, or of which they name a log.
+///
+/// # Errors
+///
+/// An archive that can't be read.
+pub fn masked(paths: &[PathBuf]) -> Result<Vec<String>, Unreadable> {
+    let mut lines = BTreeSet::new();
+    for path in paths {
+        let archives = std::iter::once(path.as_path()).chain(path.parent());
+        let Some(place) = archives.into_iter().find(|place| may_be_archive(place)) else { continue };
+        let archive = open(place).map_err(|error| Unreadable { path: path.clone(), error })?;
+        if let Some(digest) = archive.as_ref().and_then(|archive| archive.manifest.exits.as_deref()) {
+            lines.insert(format!("{}: {}", place.display(), masked_in_words(digest)));
+        }
+    }
+    Ok(lines.into_iter().collect())
 }
 
 /// The archived log that a path names; `None`: it names none.

@@ -8,10 +8,13 @@ mod codecs;
 mod common;
 mod encrypted;
 mod erase;
+mod exits;
 mod full_disk;
 mod growing;
 mod input;
 mod life;
 mod operations;
+#[path = "../common/planted.rs"]
+mod planted;
 mod rows;
 mod selection;

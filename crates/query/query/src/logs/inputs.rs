@@ -222,6 +222,8 @@ impl Logs {
         if paths.iter().filter(|path| *path == "-").count() > 1 {
             return Err(Error::Log("standard input: named more than once".to_owned()));
         }
+        let masked = input::masked(&paths).map_err(|error| Error::Log(error.to_string()))?;
+        masked.iter().for_each(|line| warn(line));
         let paths = input::expand(paths).map_err(|error| Error::Log(error.to_string()))?;
         let logs = paths
             .into_iter()

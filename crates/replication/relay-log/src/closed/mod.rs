@@ -148,8 +148,8 @@ impl ClosedLogs {
         let shown = place.display().to_string();
         let (storage, manifest) = archive_at(place).map_err(|error| Error::Archive(shown.clone(), error))?;
         let mut logs = BTreeMap::new();
-        // The files of a selection are not those that were purged.
-        let whole = manifest.filter(|manifest| manifest.selection.is_none());
+        // The files of a selection are not those that were purged, nor are masked ones.
+        let whole = manifest.filter(|manifest| manifest.selection.is_none() && manifest.exits.is_none());
         for file in whole.unwrap_or_default().files {
             if let Some(number) = names.number(&file.name) {
                 let name = file.name.to_string();

@@ -24,8 +24,10 @@ const VERSION: u32 = 13;
 const VERSION_PARTS: u32 = 14;
 /// The version written if the archive is a selection of tables, with parts or without.
 const VERSION_SELECTION: u32 = 15;
-/// The version written if values were erased from a log, and the newest that we can read.
+/// The version written if values were erased from a log.
 const VERSION_ERASED: u32 = 16;
+/// The version written if the logs are masked by a policy, and the newest that we can read.
+const VERSION_MASKED: u32 = 17;
 /// The first version that must have a checksum, and has a copy.
 const VERSION_COPY: u32 = 3;
 /// How often to rewrite the copy while other runs keep replacing the manifest: the last of them writes it
@@ -47,6 +49,9 @@ pub struct Manifest {
     /// The tables whose rows its logs have, if they are a selection; `None`: they are the server's logs. Since version 15.
     #[serde(default)]
     pub selection: Option<TableChoice>,
+    /// Names the policy by which its logs were masked, and its key; `None`: they weren't. Since version 17.
+    #[serde(default)]
+    pub exits: Option<String>,
     /// Objects with the oldest logs, if there are many. Since version 10.
     #[serde(default)]
     parts: Vec<ManifestPart>,
@@ -77,6 +82,8 @@ struct AsStored<'a> {
     version: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     selection: Option<&'a TableChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exits: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     parts: &'a [ManifestPart],
     files: &'a [FileEntry],
@@ -100,6 +107,7 @@ impl Default for Manifest {
             format: FORMAT.into(),
             version: VERSION,
             selection: None,
+            exits: None,
             parts: Vec::new(),
             files: Vec::new(),
             retired: Vec::new(),
@@ -258,6 +266,7 @@ impl Manifest {
         self.retired = retired.into_iter().filter(|retired| !named.contains(&retired.object)).collect();
         let is_erased = self.files.iter().any(FileEntry::is_erased);
         self.version = match (&self.selection, self.parts.is_empty()) {
+            (Some(_) | None, _) if self.exits.is_some() => VERSION_MASKED,
             (Some(_) | None, _) if is_erased => VERSION_ERASED,
             (Some(_), _) => VERSION_SELECTION,
             (None, true) => VERSION,
@@ -320,6 +329,20 @@ impl Manifest {
         Err(Error::unexpected("archive", in_words(self.selection.as_ref()), expected))
     }
 
+    /// Refuses to put logs that were masked by this policy among those that are there; `None`: logs that weren't masked.
+    ///
+    /// # Errors
+    ///
+    /// It has other logs, or logs masked by another policy.
+    pub(crate) fn check_exits(&self, exits: Option<&str>) -> Result<()> {
+        if self.files.is_empty() || self.exits.as_deref() == exits {
+            return Ok(());
+        }
+        let [found, expected] = [self.exits.as_deref(), exits]
+            .map(|exits| exits.map_or("logs that aren't masked".to_owned(), masked_in_words));
+        Err(Error::unexpected("archive", found, format!("{expected}; another archive can have them")))
+    }
+
     /// The objects that hold its logs, and its own parts.
     pub(crate) fn named(&self) -> BTreeSet<ObjectName> {
         let parts = self.parts.iter().flat_map(ManifestPart::objects);
@@ -352,15 +375,23 @@ impl Manifest {
     fn bytes(&self, files: &[FileEntry]) -> Result<Vec<u8>> {
         let mut bytes =
             Vec::with_capacity(self.stored.as_ref().map_or(0, |stored| stored.len() + stored.len() / 64));
-        let Manifest { format, version, selection, parts, retired, .. } = self;
-        let selection = selection.as_ref();
+        let Manifest { format, version, selection, exits, parts, retired, .. } = self;
+        let (selection, exits) = (selection.as_ref(), exits.as_deref());
         serde_json::to_writer_pretty(
             &mut bytes,
-            &AsStored { format, version: *version, selection, parts, files, retired },
+            &AsStored { format, version: *version, selection, exits, parts, files, retired },
         )?;
         bytes.push(b'\n');
         Ok(bytes)
     }
+}
+
+/// Characters of a policy's digest that are shown.
+const DIGEST_SHOWN: usize = 8;
+
+/// Logs that were masked by this policy, in words.
+pub fn masked_in_words(digest: &str) -> String {
+    format!("logs masked by the policy {}", digest.get(..DIGEST_SHOWN).unwrap_or(digest))
 }
 
 /// The fields that every version of a manifest begins with.
@@ -372,9 +403,9 @@ struct Head {
 
 impl Head {
     fn check(&self) -> Result<()> {
-        if self.format != FORMAT || !(1..=VERSION_ERASED).contains(&self.version) {
+        if self.format != FORMAT || !(1..=VERSION_MASKED).contains(&self.version) {
             let found = format!("{} {}", self.format, self.version);
-            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_ERASED}")));
+            return Err(Error::unexpected("manifest", found, format!("{FORMAT} 1 to {VERSION_MASKED}")));
         }
         Ok(())
     }
@@ -500,8 +531,8 @@ mod tests {
         // What this version doesn't know would be lost when it is written.
         let later = text.replace("\"files\"", "\"servers\": 3,\n  \"files\"");
         assert!(error(&later).contains("unknown field `servers`"), "{}", error(&later));
-        let later = later.replace("\"version\": 13", "\"version\": 17");
-        let expected = "manifest is binlogz archive 17, expected binlogz archive 1 to 16";
+        let later = later.replace("\"version\": 13", "\"version\": 18");
+        let expected = "manifest is binlogz archive 18, expected binlogz archive 1 to 17";
         assert_eq!(error(&later), expected);
     }
 }

@@ -34,5 +34,5 @@ pub(crate) use file_entry::objects;
 pub use index::{BlockEntry, ContentsEntry, Index, LogEntry};
 pub use keys::Key;
 pub(crate) use manifest::NO_MANIFEST;
-pub use manifest::{Manifest, RetiredObject};
+pub use manifest::{Manifest, RetiredObject, masked_in_words};
 pub use version::VERSION;

@@ -15,7 +15,6 @@ use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
-use crate::chosen_tables::TableChoice;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::seconds;
@@ -53,7 +52,7 @@ pub fn plan(from: &dyn ArchiveStorage, to: &dyn ArchiveStorage) -> Result<CopyPl
     let source = Manifest::read(from)?.unwrap_or_default();
     let target = Manifest::read(to)?.unwrap_or_default();
     refuse_older(&target)?;
-    merged(&source.files, source.selection.as_ref(), target, SystemTime::UNIX_EPOCH)?;
+    merged(&source.files, &source, target, SystemTime::UNIX_EPOCH)?;
     let stored = stored_by_name(from)?;
     let known = stored_by_name(to)?;
     let mut plan = CopyPlan { source, objects: Vec::new(), there: Vec::new(), takes_sizes: false };
@@ -126,7 +125,7 @@ impl CopyPlan {
             !failed.iter().any(|(failed, _): &(String, _)| file.objects.iter().any(|object| object == failed))
         };
         let files: Vec<_> = self.source.files.iter().filter(is_there).cloned().collect();
-        let (logs, logs_there) = name(to, &files, self.source.selection.as_ref())?;
+        let (logs, logs_there) = name(to, &files, &self.source)?;
         // A run that removed the same logs from the other archive may have deleted what was passed over.
         let stored = to.stored()?;
         let names: BTreeSet<&str> = stored.iter().map(|object| object.name.as_str()).collect();
@@ -206,18 +205,14 @@ enum CopyOutcome {
 }
 
 /// Names these logs in the archive. Returns how many it did not have, and how many it has now.
-fn name(
-    to: &dyn ArchiveStorage,
-    files: &[FileEntry],
-    selection: Option<&TableChoice>,
-) -> Result<(usize, usize)> {
+fn name(to: &dyn ArchiveStorage, files: &[FileEntry], source: &Manifest) -> Result<(usize, usize)> {
     let mut attempts = 1;
     loop {
         let before = Manifest::read(to)?.unwrap_or_default();
         refuse_older(&before)?;
         let is_new = before.files.is_empty();
         let count = before.files.len();
-        let mut manifest = merged(files, selection, before.clone(), SystemTime::now())?;
+        let mut manifest = merged(files, source, before.clone(), SystemTime::now())?;
         let all = manifest.files.len();
         if manifest.files == before.files && !is_new {
             Manifest::mend_copy(to)?;
@@ -232,15 +227,17 @@ fn name(
 }
 
 /// A manifest with these logs too. One of a log that it has already must be of the same log, or of a longer part of it.
-/// All are whole logs, or of the same selection of tables.
+/// All are whole logs, or of the same selection of tables, or masked by the same policy.
 fn merged(
     files: &[FileEntry],
-    selection: Option<&TableChoice>,
+    source: &Manifest,
     mut manifest: Manifest,
     now: SystemTime,
 ) -> Result<Manifest> {
-    manifest.check_selection(selection)?;
-    manifest.selection = selection.cloned();
+    manifest.check_selection(source.selection.as_ref())?;
+    manifest.check_exits(source.exits.as_deref())?;
+    manifest.selection.clone_from(&source.selection);
+    manifest.exits.clone_from(&source.exits);
     let mut new: HashMap<&str, &FileEntry> = files.iter().map(|file| (file.name.as_str(), file)).collect();
     let mut gone = Vec::new();
     for known in &mut manifest.files {

@@ -16,6 +16,8 @@ use crate::log::order::{base, number};
 pub struct Coverage {
     /// The tables that it has, if it is a selection: no log of a server may be purged for it. `None`: it has whole logs.
     pub selection: Option<TableChoice>,
+    /// Names the policy by which its logs were masked, likewise; `None`: they weren't.
+    pub exits: Option<String>,
     /// How many logs it has.
     pub logs: usize,
     /// Bytes of its logs.
@@ -30,6 +32,14 @@ pub struct Coverage {
     pub gaps: Vec<Gap>,
     /// Where the logs begin after which there is no gap.
     pub unbroken_since: Option<ArchiveEdge>,
+}
+
+impl Coverage {
+    /// Whether its logs are those of their servers: not a selection of tables, and not masked. Others are no ground to purge a log, and bring no
+    /// server to any moment.
+    pub fn has_servers_logs(&self) -> bool {
+        self.selection.is_none() && self.exits.is_none()
+    }
 }
 
 /// Where an archive begins or ends.
@@ -98,6 +108,7 @@ pub fn coverage(manifest: &Manifest) -> Result<Coverage> {
     let after_gap = gaps.last().and_then(|gap| files.iter().position(|file| file.name == gap.log));
     Ok(Coverage {
         selection: manifest.selection.clone(),
+        exits: manifest.exits.clone(),
         logs: files.len(),
         size: files.iter().map(|file| file.size).sum(),
         packed_size: files.iter().map(|file| file.packed_size).sum(),

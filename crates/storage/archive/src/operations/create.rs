@@ -71,6 +71,8 @@ pub struct Creator<'a> {
     canonical_payloads: bool,
     /// The tables whose rows the added logs have; `None`: they are the server's.
     choice: Option<TableChoice>,
+    /// The policy by which the logs were masked; `None`: they weren't.
+    exits: Option<String>,
     level: Level,
     block_size: usize,
     segment_size: u64,
@@ -139,6 +141,7 @@ impl<'a> Creator<'a> {
             workers,
             canonical_payloads,
             choice: None,
+            exits: None,
             level: Level::default(),
             block_size: BLOCK_SIZE,
             segment_size: PLAIN_MAX,
@@ -166,6 +169,17 @@ impl<'a> Creator<'a> {
     pub fn selection(&mut self, choice: TableChoice) -> Result<()> {
         self.manifest.check_selection(Some(&choice))?;
         self.choice = Some(choice);
+        Ok(())
+    }
+
+    /// The logs to be added were masked by a policy, which this digest names. The manifest says so.
+    ///
+    /// # Errors
+    ///
+    /// The archive has logs that weren't masked, or were by another policy.
+    pub fn exits(&mut self, digest: String) -> Result<()> {
+        self.manifest.check_exits(Some(&digest))?;
+        self.exits = Some(digest);
         Ok(())
     }
 
@@ -251,6 +265,7 @@ impl<'a> Creator<'a> {
         (sha256, size, crc32): (String, u64, u32),
     ) -> Result<()> {
         self.manifest.check_selection(self.choice.as_ref())?;
+        self.manifest.check_exits(self.exits.as_deref())?;
         let replaces = match self.standing(name, &log, &sha256, size, active_size)? {
             LogNameState::Nothing => Replaces::Nothing,
             LogNameState::Part(sha256) => Replaces::Part(sha256),
@@ -557,6 +572,8 @@ impl<'a> Creator<'a> {
             if !self.packed.iter().all(|packed| matches!(packed.replaces, Replaces::Packed(_))) {
                 manifest.check_selection(self.choice.as_ref())?;
                 manifest.selection.clone_from(&self.choice);
+                manifest.check_exits(self.exits.as_deref())?;
+                manifest.exits.clone_from(&self.exits);
             }
             let mut new: BTreeMap<&str, &PackedLog> =
                 self.packed.iter().map(|packed| (packed.entry.name.as_str(), packed)).collect();

@@ -15,7 +15,7 @@ use binlogz_figures::grouped;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 
-use super::{failure, json, open, print, selection_line};
+use super::{failure, json, marks_of, open, print};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::erased;
@@ -110,10 +110,10 @@ impl CheckCommand {
             let archive = part.place.display().to_string();
             let logs = part.manifest.files.len();
             let selection = part.manifest.selection.clone();
-            if let Some(selection) = selection.as_ref().filter(|_| is_text) {
-                print(out, &format!("{}{}", part.prefix, selection_line(selection)))?;
-            }
-            told.archives.push(json::CheckedArchive { archive, selection, logs, problems });
+            let marks = if is_text { marks_of(&part.manifest) } else { Vec::new() };
+            marks.iter().try_for_each(|mark| print(out, &format!("{}{mark}", part.prefix)))?;
+            let exits = part.manifest.exits.clone();
+            told.archives.push(json::CheckedArchive { archive, selection, exits, logs, problems });
         }
         let named: Vec<_> = parts.iter().map(|part| (part.prefix.as_str(), &part.manifest)).collect();
         told.gaps = check::between(&named).map_err(|error| CommandFailure::Line(error.to_string()))?;

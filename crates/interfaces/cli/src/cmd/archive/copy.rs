@@ -1,4 +1,6 @@
-//! `binlogz archive copy`: copies an archive into another folder or bucket.
+//! `binlogz archive copy`: copies an archive into another folder or bucket; as it may leave by a policy, [`masked`] does.
+
+mod masked;
 
 use std::fs;
 use std::io;
@@ -12,7 +14,7 @@ use clap::Args;
 
 use super::manner::MannerArgs;
 use super::upkeep::in_words;
-use super::{failure, open, print, selection_line, storage_at};
+use super::{failure, marks_of, open, print, storage_at};
 use crate::Exit;
 use crate::failure::{CommandFailure, Result, complain, warn};
 use crate::progress::WorkProgress;
@@ -39,6 +41,9 @@ pub(super) struct Copy {
     /// Pass over objects that are there with the same size, without reading them: damage in them stays
     #[arg(long)]
     size_only: bool,
+    /// Leave out and mask what this policy names: the copy has masked logs
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "size_only", hide_short_help = true)]
+    exits: Option<PathBuf>,
     #[command(flatten)]
     target: TargetKeyArgs,
     #[command(flatten)]
@@ -112,6 +117,9 @@ impl Copy {
                 "is not encrypted, expected an encrypted archive, as the copied one is, or --plaintext";
             return Err(CommandFailure::of(&self.to.display(), found));
         }
+        if let Some(policy) = &self.exits {
+            return self.masked(policy, &manifest, &to);
+        }
         let plan = copy::plan(&from, &to).map_err(failure(&self.to))?;
         if let Some(damage) = plan.damage() {
             let line = "its older copy was read instead, which may lack the newest logs";
@@ -141,8 +149,8 @@ impl Copy {
         let new = grouped(logs as u64);
         let all = counted(logs_there as u64, "logs");
         print(&mut io::stdout(), &format!("{}: {all}, {new} of them new", self.to.display()))?;
-        if let Some(selection) = &manifest.selection {
-            print(&mut io::stdout(), &format!("{}: {}", self.to.display(), selection_line(selection)))?;
+        for mark in marks_of(&manifest) {
+            print(&mut io::stdout(), &format!("{}: {mark}", self.to.display()))?;
         }
         Ok(if failed.is_empty() { Exit::Done } else { Exit::Trouble })
     }

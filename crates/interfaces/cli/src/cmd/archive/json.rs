@@ -41,6 +41,9 @@ pub(super) struct CoverageJson {
     /// The tables that it has, if it is a selection.
     #[serde(skip_serializing_if = "Option::is_none")]
     selection: Option<TableChoice>,
+    /// Names the policy by which its logs were masked, and its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exits: Option<String>,
     log_count: usize,
     bytes: u64,
     packed_bytes: u64,
@@ -78,6 +81,7 @@ impl CoverageJson {
         CoverageJson {
             archive: archive.display().to_string(),
             selection: coverage.selection.clone(),
+            exits: coverage.exits.clone(),
             log_count: coverage.logs,
             bytes: coverage.size,
             packed_bytes: coverage.packed_size,
@@ -165,6 +169,9 @@ pub(super) struct CheckedArchive {
     /// The tables whose rows it has, if it is a selection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) selection: Option<TableChoice>,
+    /// Names the policy by which its logs were masked, and its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exits: Option<String>,
     pub(super) logs: usize,
     pub(super) problems: Vec<String>,
 }
@@ -175,6 +182,9 @@ pub(super) struct RestoreJson {
     /// The tables whose rows the archive has, if it is a selection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) selection: Option<TableChoice>,
+    /// Names the policy by which its logs were masked, and its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) exits: Option<String>,
     pub(super) logs: Vec<RestoredLog>,
     pub(super) failed: Vec<FailedLogJson>,
     /// A request that the archive can't meet; then nothing is restored.

@@ -14,7 +14,7 @@ use binlogz_figures::{Section, TableCell, counted, wrapped};
 use clap::Args;
 
 use super::coverage::{ListedArchive, checks_of, coverage_of};
-use super::{failure, json, prometheus, selection_line, storage_at};
+use super::{failure, json, marks_of, prometheus, storage_at};
 use crate::Exit;
 use crate::erased;
 use crate::failure::{CommandFailure, Result, complain};
@@ -79,8 +79,8 @@ impl List {
         pager::show(|out| {
             Table(self.table.layout()).write(&[self.shown(logs, LOG_COLUMNS)], out)?;
             writeln!(out)?;
-            let selection = manifest.selection.iter().map(selection_line);
-            let mut told: Vec<String> = selection.chain(self.lines(&covered, checks)).collect();
+            let mut told: Vec<String> =
+                marks_of(manifest).into_iter().chain(self.lines(&covered, checks)).collect();
             told.extend(erased::note_on(&manifest.files));
             let mut lines =
                 told.iter().map(|line| wrapped(&printable(line), "", "  ", self.table.layout().width));
@@ -107,7 +107,7 @@ impl List {
         let bytes = self.table.sizes().in_words(covered.size);
         let packed = self.table.sizes().in_words(covered.packed_size);
         let mut lines = vec![format!("{}, {bytes}, packed {packed}", counted(covered.logs as u64, "logs"))];
-        let what = if covered.selection.is_some() { "last transaction" } else { "last restorable moment" };
+        let what = if covered.has_servers_logs() { "last restorable moment" } else { "last transaction" };
         lines.extend(covered.last.iter().map(|last| format!("{what}: {}", in_words(last))));
         lines.extend(covered.gaps.iter().map(ToString::to_string));
         lines.extend(covered.unbroken_since.iter().map(|since| format!("no gap since {}", in_words(since))));
@@ -214,7 +214,11 @@ fn archive_row(ListedArchive { place, coverage: covered, checks }: &ListedArchiv
     let gtids = |moment: &Option<ArchiveEdge>| {
         TableCell::from(moment.as_ref().map(ArchiveEdge::gtids_text).filter(|gtids| !gtids.is_empty()))
     };
-    let mark = if covered.selection.is_some() { " (a selection of tables)" } else { "" };
+    let mark = match (&covered.selection, &covered.exits) {
+        (None, None) => "",
+        (Some(_), _) => " (a selection of tables)",
+        (None, Some(_)) => " (masked)",
+    };
     vec![
         format!("{}{mark}", place.display()).into(),
         (covered.logs as u64).into(),

@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::Path;
 
 use binlogz_archive::chosen_tables::TableChoice;
-use binlogz_archive::format::Manifest;
+use binlogz_archive::format::{Manifest, masked_in_words};
 use binlogz_archive::storage::{ArchiveStorage, Manner};
 use binlogz_archive::{Error, existing};
 use binlogz_binlog::printable;
@@ -108,6 +108,17 @@ impl ArchiveCommand {
 /// What a selection of tables lacks, in words.
 fn selection_line(selection: &TableChoice) -> String {
     format!("a selection of tables ({selection}): others were left out, so no log may be purged for it")
+}
+
+/// What is said of an archive whose logs aren't those of their servers.
+fn marks_of(manifest: &Manifest) -> Vec<String> {
+    let selection = manifest.selection.iter().map(selection_line);
+    selection.chain(manifest.exits.as_deref().map(masked_line)).collect()
+}
+
+/// What masked logs lack, in words.
+fn masked_line(digest: &str) -> String {
+    format!("{}: rows and values were left out, so no log may be purged for it", masked_in_words(digest))
 }
 
 fn open(archive: &Path) -> Result<(Box<dyn ArchiveStorage>, Manifest)> {

@@ -28,9 +28,11 @@ const CHECK_METRICS: [CheckMetric; 3] = [
 ];
 
 const METRICS: [Metric; 8] = [
-    ("is_selection", "Whether it has some tables only, so that no log may be purged for it", |covered| {
-        Some(covered.selection.is_some().into())
-    }),
+    (
+        "is_selection",
+        "Whether it has some tables only, or masked logs, so that no log may be purged for it",
+        |covered| Some((!covered.has_servers_logs()).into()),
+    ),
     ("logs", "Logs in the archive", |covered| Some(covered.logs as u64)),
     ("bytes", "Bytes of the logs", |covered| Some(covered.size)),
     ("packed_bytes", "Bytes that they take in the archive", |covered| Some(covered.packed_size)),
@@ -38,7 +40,7 @@ const METRICS: [Metric; 8] = [
     ("first_timestamp_seconds", "Time of the first event", |covered| seconds(covered.first.as_ref())),
     ("last_restorable_timestamp_seconds", "The last moment to which a server can be brought", |covered| {
         // No server is brought anywhere by some of its tables.
-        seconds(covered.last.as_ref().filter(|_| covered.selection.is_none()))
+        seconds(covered.last.as_ref().filter(|_| covered.has_servers_logs()))
     }),
     (
         "unbroken_since_timestamp_seconds",

@@ -16,7 +16,7 @@ use binlogz_flow::BoundaryMoment;
 use binlogz_print::met::UnmetRequest;
 use clap::Args;
 
-use super::{failure, json, open, print, selection_line};
+use super::{failure, json, marks_of, open, print};
 use crate::Exit;
 use crate::cmd::closed_logs::end_in_words;
 use crate::cmd::workers;
@@ -238,7 +238,8 @@ impl Restore {
     pub(super) fn run(self) -> Result<Exit> {
         let Restore { to, force, format, chosen } = self;
         let (storage, manifest) = open(&chosen.archive)?;
-        let selection = manifest.selection.clone();
+        let (selection, exits) = (manifest.selection.clone(), manifest.exits.clone());
+        let marks = marks_of(&manifest);
         let files = chosen.files(manifest)?;
         fs::create_dir_all(&to).map_err(|error| CommandFailure::of(&to.display(), error))?;
         let targets: Vec<OnceCell<OutputTarget>> = files.iter().map(|_| OnceCell::new()).collect();
@@ -275,11 +276,10 @@ impl Restore {
             &mut report,
         )?;
         match format {
-            ReportFormat::Json => json::print(&json::RestoreJson { selection, logs, ..report })?,
+            ReportFormat::Json => json::print(&json::RestoreJson { selection, exits, logs, ..report })?,
             ReportFormat::Text => {
                 logs.iter().try_for_each(|log| print(&mut io::stdout(), &restored_line(log)))?;
-                let mut told = selection.iter().map(selection_line);
-                told.try_for_each(|line| print(&mut io::stdout(), &line))?;
+                marks.iter().try_for_each(|line| print(&mut io::stdout(), line))?;
             }
         }
         Ok(exit)
@@ -298,8 +298,8 @@ fn restored_line(log: &json::RestoredLog) -> String {
 impl Cat {
     pub(super) fn run(self) -> Result<Exit> {
         let (storage, manifest) = open(&self.chosen.archive)?;
-        if let Some(selection) = &manifest.selection {
-            warn(&format!("{}: {}", self.chosen.archive.display(), selection_line(selection)));
+        for mark in marks_of(&manifest) {
+            warn(&format!("{}: {mark}", self.chosen.archive.display()));
         }
         let files = self.chosen.files(manifest)?;
         let mut first = true;
