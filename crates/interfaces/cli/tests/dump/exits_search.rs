@@ -10,7 +10,9 @@ use std::process::Stdio;
 use binlogz_testkit::{MariadbSandbox, Result, Tool, require_tool};
 
 use crate::common::{Folder, Ran};
-use crate::planted::{KEY, assert_clean, contains, needles, planted_log, policies, policy_of_all};
+use crate::planted::{
+    KEY, assert_clean, contains, needles, planted_log, policies, policies_by_class, policy_of_all,
+};
 
 /// Puts a policy of all tables.
 fn put_policy(folder: &Folder, rules: &str) {
@@ -73,6 +75,17 @@ fn search(shown: &str, log: &Path, rules: &str, needles: &BTreeSet<Vec<u8>>) {
 
 #[test]
 fn nothing_planted_leaves() -> Result<()> {
+    search_each(|json| policies(json).to_vec())
+}
+
+#[test]
+#[ignore = "minutes: scripts/soak/exits.sh runs it"]
+fn nothing_planted_leaves_by_policies_of_each_class_of_types() -> Result<()> {
+    search_each(|json| policies_by_class(json).to_vec())
+}
+
+/// Searches logs of MySQL and MariaDB with these policies.
+fn search_each(policies: fn(&str) -> Vec<(&'static str, String)>) -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let _ = require_tool!(Tool::Mariadb);
     let mysql = mysql.sandbox().start()?;
