@@ -144,6 +144,7 @@ impl<'a> UnverifiedFrame<'a> {
     pub fn verify(self) -> Result<VerifiedFrame<'a>> {
         let frame = self.unchecked()?;
         let proof = match frame.stored_checksum() {
+            Some(_) if is_sent_again_unsummed(&frame) => VerifiedChecksum::nothing_to_compare(),
             Some(stored) => VerifiedChecksum::compare(stored, frame.computed_checksum())?,
             None => VerifiedChecksum::nothing_to_compare(),
         };
@@ -162,7 +163,17 @@ impl<'a> UnverifiedFrame<'a> {
     }
 }
 
+/// Whether an event is the format description of a log without checksums, as a server sends it where a client goes on within the file: it
+/// changes the position to 0, and the time of its start, and leaves the former checksum behind it. (Seen with MySQL 9.7.4 and MariaDB
+/// 10.11.18; replicas don't compare it.)
+fn is_sent_again_unsummed(frame: &EventFrame<'_>) -> bool {
+    frame.event_type() == EventType::FORMAT_DESCRIPTION
+        && frame.header().end_log_pos == 0
+        && frame.body().last() == Some(&ChecksumAlgorithm::NONE.0)
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
 mod tests {
     use super::*;
     use crate::frame::encode_event;
@@ -232,5 +243,40 @@ mod tests {
         let frame = framing.next_frame(&bytes).unwrap().unwrap().verify().unwrap();
         assert_eq!(frame.event_type(), EventType(200));
         assert_eq!(frame.bytes(), bytes);
+    }
+
+    #[test]
+    fn a_format_description_that_is_sent_again_without_checksums_has_a_stale_one() {
+        for (algorithm, end_log_pos, is_taken) in [
+            (ChecksumAlgorithm::NONE, 0, true),
+            (ChecksumAlgorithm::NONE, 127, false),
+            (ChecksumAlgorithm::CRC32, 0, false),
+        ] {
+            let mut server_version = [0; crate::event::SERVER_VERSION_SIZE];
+            server_version[..5].copy_from_slice(b"9.7.4");
+            let description = FormatDescription {
+                binlog_version: 4,
+                server_version,
+                created: 7,
+                header_length: 19,
+                post_header_lengths: crate::event::POST_HEADER_LENGTHS.to_vec(),
+                checksum_algorithm: algorithm,
+            };
+            let header = EventHeader {
+                timestamp: 1,
+                event_type: EventType::FORMAT_DESCRIPTION,
+                server_id: 1,
+                event_size: 0,
+                end_log_pos,
+                flags: HeaderFlags::default(),
+            };
+            let mut event = encode_event(header, &description.encode(), ChecksumAlgorithm::CRC32);
+            let whole = Framing::new().next_frame(&event).unwrap().unwrap();
+            assert!(whole.verify().is_ok());
+            // The time of the server's start.
+            event[HEADER_SIZE + 52..][..4].fill(0);
+            let changed = Framing::new().next_frame(&event).unwrap().unwrap();
+            assert_eq!(changed.verify().is_ok(), is_taken, "{algorithm:?} {end_log_pos}");
+        }
     }
 }
