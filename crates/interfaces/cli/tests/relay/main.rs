@@ -26,6 +26,7 @@ mod large;
 mod lineage;
 mod mariadb_source;
 mod maxwell;
+mod old_replica_guide;
 mod old_replicas;
 mod old_sources;
 mod ops;

@@ -96,7 +96,7 @@ fn mysql_5_6_follows_by_gtid_and_by_position_through_restarts_of_either_side() {
 }
 
 /// Statements that sessions of 8.0 and later write without thinking of collations, and some that do.
-const COLLATIONS: &str = "\
+pub(crate) const COLLATIONS: &str = "\
 CREATE DATABASE words COLLATE utf8mb4_0900_ai_ci;
 USE words;
 CREATE TABLE plain (id INT PRIMARY KEY, word VARCHAR(20));
@@ -115,7 +115,7 @@ SET SESSION binlog_format = ROW;
 ALTER TABLE plain MODIFY word VARCHAR(30) COLLATE utf8mb4_0900_bin, ADD KEY (word);
 UPDATE plain SET word = CONCAT(word, '!');
 ";
-const WORDS: &str = "SELECT id, HEX(word) FROM words.plain ORDER BY id; SELECT id, HEX(a), HEX(b) FROM words.named \
+pub(crate) const WORDS: &str = "SELECT id, HEX(word) FROM words.plain ORDER BY id; SELECT id, HEX(a), HEX(b) FROM words.named \
                      ORDER BY id; SELECT id, HEX(a) FROM words.small ORDER BY id";
 
 #[test]
@@ -436,45 +436,4 @@ fn what_an_xa_transaction_rolled_back_never_reaches_a_replica_that_would_keep_it
     let replica = mysql.sandbox().start().unwrap();
     relay.replicates_to(&replica, "new", "SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1");
     relay.brings(&source, &replica, &["okdb"]);
-}
-
-/// The SQL of a guide's steps, in order.
-fn statements(guide: &str) -> Vec<String> {
-    let blocks = guide.split("\n```sql\n").skip(1);
-    blocks.filter_map(|rest| rest.split("\n```").next()).map(str::to_owned).collect()
-}
-
-#[test]
-fn the_guide_for_old_replicas_followed_word_for_word_leaves_them_running() {
-    let mysql = require_tool!(Tool::Mysql);
-    require_tool!(Tool::Mariadb);
-    require_tool!(Tool::Mysql56);
-    let guide = include_str!("../../../../../docs/guides/old-replica.md");
-    let [account, mariadb_follows, mysql_follows] = statements(guide).try_into().unwrap();
-    let folder = Folder::new();
-    let source = mysql.sandbox().compression(3).start().unwrap();
-    source.sql(&account.replace('…', "secret")).unwrap();
-    // Without a configuration the relay serves in this form by itself.
-    let mut relay = Configuration::of([url(&source)]).account("repl", "").start(&folder);
-    relay.has_all_of(&source);
-    // Its words, but for the place and the password.
-    let port = format!("PORT={}", relay.port);
-    let here = |text: &str| {
-        text.replace("'relay'", "'127.0.0.1'").replace("PORT=3307", &port).replace('…', "secret")
-    };
-    let mariadb = MariadbSandbox::start(&[("binlog-format", "ROW")]).unwrap();
-    mariadb.sql(&here(&mariadb_follows)).unwrap();
-    let mysql_5_6 = Mysql56Sandbox::start(&[]).unwrap();
-    mysql_5_6.sql(&here(&mysql_follows)).unwrap();
-    source.sql("CREATE USER later; GRANT SELECT ON *.* TO later").unwrap();
-    source.sql(COLLATIONS).unwrap();
-    let expected = source.sql(WORDS).unwrap();
-    let old: [(&str, &SandboxServer); 2] = [("MariaDB", &mariadb), ("MySQL 5.6", &mysql_5_6)];
-    for (kind, server) in old {
-        relay.wait_for(&format!("rows in {kind}"), |_| {
-            server.sql(WORDS).is_ok_and(|rows| rows == expected).then_some(())
-        });
-        let status = server.sql("SHOW SLAVE STATUS").unwrap();
-        assert!(status.contains("\tYes\tYes\t"), "{kind}: {status}");
-    }
 }
