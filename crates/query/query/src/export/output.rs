@@ -125,17 +125,14 @@ impl ExportFile {
         end().map_err(failed(&self.place))
     }
 
-    /// Ends the file.
+    /// Ends the file. It isn't synced.
     pub(super) fn close(mut self, jobs: usize) -> Result<WrittenFile> {
         self.end_group(jobs)?;
         let ExportFile { writer, mut file, place, .. } = self;
         let output = writer.into_inner().map_err(failed(&place))?;
-        let mut end = || -> std::io::Result<()> {
-            output.sync_all()?;
-            file.bytes = output.metadata()?.len();
-            Ok(())
-        };
-        end().map_err(|error| Error::Target(format!("{}: {error}", place.display())))?;
+        let there =
+            output.metadata().map_err(|error| Error::Target(format!("{}: {error}", place.display())))?;
+        file.bytes = there.len();
         Ok(file)
     }
 }
