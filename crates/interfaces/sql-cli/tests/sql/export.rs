@@ -10,7 +10,7 @@ use parquet::basic::Compression;
 use tempfile::TempDir;
 
 use crate::common::{Ran, SHAPES, archive_of, schema, sql};
-use crate::types::{Version, insert, versions};
+use crate::types::{Version, insert, insert_into, versions};
 
 pub(crate) fn export(to: &Path, options: &[&str], inputs: &[PathBuf]) -> Ran {
     let mut command = sql(["export", "--schema"]);
@@ -168,6 +168,25 @@ fn levels_change_the_size_alone() {
     for file in files(&small) {
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(&file).unwrap()).unwrap();
         assert!(reader.metadata().file_metadata().key_value_metadata().is_none(), "{file:?}");
+    }
+}
+
+/// With so many tables batches of events are larger.
+#[test]
+fn of_many_tables_each_has_its_rows() {
+    const TABLES: usize = 101;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, to) = (folder.path().join("binlog.000001"), folder.path().join("lake"));
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    let [first, ..] = versions();
+    for number in (0..TABLES).chain(0..TABLES) {
+        log.transaction_of(&insert_into("shop", &format!("t{number}"), &first));
+    }
+    fs::write(&path, log.bytes()).unwrap();
+    let told = told(export(&to, &[], std::slice::from_ref(&path)));
+    assert_eq!(told, "run 1: 202 transactions, 202 row changes of 101 tables, 102 files");
+    for number in 0..TABLES {
+        assert_eq!(count(&files(&to.join(format!("shop/t{number}")))), 2, "t{number}");
     }
 }
 

@@ -75,17 +75,23 @@ fn columns(batches: &[RecordBatch]) -> Vec<(Vec<String>, Vec<ArrayRef>)> {
     for (index, field) in first.schema().fields().iter().enumerate() {
         let whole: Vec<_> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
         let DataType::Struct(parts) = field.data_type() else {
-            columns.push((vec![field.name().clone()], whole));
+            columns.push((leaf(&[field.name()], field.data_type()), whole));
             continue;
         };
         for (inner, part) in parts.iter().enumerate() {
             let of =
                 |column: &ArrayRef| column.as_struct_opt().map(|images| Arc::clone(images.column(inner)));
-            let path = vec![field.name().clone(), part.name().clone()];
+            let path = leaf(&[field.name(), part.name()], part.data_type());
             columns.push((path, whole.iter().filter_map(of).collect()));
         }
     }
     columns
+}
+
+/// The path of a column's values in the file.
+fn leaf(path: &[&str], kind: &DataType) -> Vec<String> {
+    let members: &[&str] = if matches!(kind, DataType::List(_)) { &["list", "element"] } else { &[] };
+    path.iter().chain(members).map(|name| (*name).to_owned()).collect()
 }
 
 /// The smallest of the encodings of a column.

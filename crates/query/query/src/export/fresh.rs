@@ -138,10 +138,12 @@ impl FreshTransactions {
         }
         for (table, batch) in part.rows {
             let ended = log.ended(&batch)?;
-            pass_on(&log.ranges, table, batch.slice(0, ended))?;
-            if ended < batch.num_rows() {
-                log.held.add(table, batch.slice(ended, batch.num_rows() - ended))?;
+            if ended == batch.num_rows() {
+                pass_on(&log.ranges, table, batch)?;
+                continue;
             }
+            pass_on(&log.ranges, table, batch.slice(0, ended))?;
+            log.held.add(table, batch.slice(ended, batch.num_rows() - ended))?;
         }
         Ok(())
     }

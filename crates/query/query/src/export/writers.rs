@@ -182,7 +182,11 @@ impl Writers {
         while first < batch.num_rows() {
             let this = day(first);
             let end = (first + 1..batch.num_rows()).find(|&row| day(row) != this).unwrap_or(batch.num_rows());
-            self.write_to(set, self.folder_of(this), batch.slice(first, end - first))?;
+            let rows = match end - first == batch.num_rows() {
+                true => batch.clone(),
+                false => batch.slice(first, end - first),
+            };
+            self.write_to(set, self.folder_of(this), rows)?;
             first = end;
         }
         Ok(())

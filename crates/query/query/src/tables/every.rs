@@ -1,7 +1,7 @@
 //! The transactions and the rows of many user tables in one reading of a log: each table has batches of its own, in the log's
 //! order.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ use super::user::UserColumns;
 use super::{MadeColumn, TableReader};
 use crate::logs::Logs;
 use crate::logs::wanted::WantedLogs;
+
+/// With so many tables, making batches of each takes longer than making their rows, if the batches of events are small.
+const MANY_TABLES: usize = 100;
 
 /// Tables whose rows are read together.
 #[derive(Debug, Default)]
@@ -81,7 +84,7 @@ impl EveryTable {
                 parts: parts.clone(),
                 makers: self.tables.iter().map(|_| None).collect(),
                 last: None,
-                used: Vec::new(),
+                used: BTreeSet::new(),
                 is_left_out: None,
             })
         };
@@ -96,7 +99,10 @@ impl EveryTable {
             transactions.pass_on(&mut keep)?;
             sink(EveryPart { transactions: ended, open_from: transactions.open_from(), rows })
         };
-        let ran = events::run(input, workers, new_worker, work, take, &mut |_| {})?;
+        let ran = match self.tables.len() {
+            ..MANY_TABLES => events::run(input, workers, new_worker, work, take, &mut |_| {}),
+            _ => events::run_of_many_tables(input, workers, new_worker, work, take, &mut |_| {}),
+        }?;
         transactions
             .end(&mut |batch| sink(EveryPart { transactions: vec![batch], ..EveryPart::default() }))?;
         Ok(ran)
@@ -113,7 +119,7 @@ struct Worker<'a> {
     /// The table of the last rows, and its number; `None`: its rows are not read.
     last: Option<(Arc<TableSchema>, Option<usize>)>,
     /// The tables with rows in this batch.
-    used: Vec<usize>,
+    used: BTreeSet<usize>,
     /// Whether rows are not made of the transaction that begins here.
     is_left_out: Option<(u64, bool)>,
 }
@@ -147,9 +153,7 @@ impl Worker<'_> {
             {
                 let new = || Maker::new(changes, self.logs, self.log, &self.every.wanted);
                 maker.get_or_insert_with(new).take((&frame, None), event, schema, &rows)?;
-                if !self.used.contains(&number) {
-                    self.used.push(number);
-                }
+                self.used.insert(number);
             }
             if let Some(end) = end {
                 part.end(batch, end);
@@ -186,7 +190,7 @@ impl Worker<'_> {
     }
 
     fn finish(&mut self, made: &mut Vec<(usize, RecordBatch)>) -> Result<(), Error> {
-        for number in self.used.drain(..) {
+        for number in std::mem::take(&mut self.used) {
             if let Some(Some(maker)) = self.makers.get_mut(number) {
                 made.extend(maker.done()?.into_iter().map(|batch| (number, batch)));
             }

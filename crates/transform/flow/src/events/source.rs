@@ -45,6 +45,8 @@ const BATCHES_MEMORY: usize = 16 << 20;
 const SMALL_PAYLOAD_MAX: u64 = 1 << 20;
 /// The largest batch: larger ones are no faster.
 const BATCH_MAX: usize = 1 << 20;
+/// A batch for work that makes something of each table in it.
+const LARGE_BATCH: usize = 4 << 20;
 /// The smallest batch: below this, passing batches between threads becomes a noticeable cost.
 const BATCH_MIN: usize = 64 << 10;
 /// The largest expansion ratio assumed for a small payload when estimating a batch's work: frames without a
@@ -72,6 +74,15 @@ impl MemoryPlan {
             small_payload_max: SMALL_PAYLOAD_MAX,
             work_max: 2 * max as u64,
             verify: true,
+        }
+    }
+
+    /// For work that makes something of each table in a batch: with thousands of tables that takes longer than their rows.
+    pub(super) fn for_many_tables(workers: usize) -> Self {
+        MemoryPlan {
+            batch: BatchSize { target: LARGE_BATCH, max: 2 * LARGE_BATCH },
+            work_max: 2 * LARGE_BATCH as u64,
+            ..MemoryPlan::for_workers(workers)
         }
     }
 
