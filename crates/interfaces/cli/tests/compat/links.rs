@@ -14,6 +14,8 @@ use crate::{BEGINNING, Rows};
 struct Link {
     name: &'static str,
     option: Option<(&'static str, &'static str)>,
+    /// How connections may be compressed from then on, which its own client may not like.
+    compression: Option<&'static str>,
     /// The plugin and what follows the password in CREATE USER.
     account: (&'static str, &'static str),
     /// Keys of `[source]`; DATA stands for the server's directory.
@@ -26,39 +28,63 @@ const LINKS: [Link; 9] = [
     Link {
         name: "`require_secure_transport=ON`",
         option: Some(("require-secure-transport", "ON")),
+        compression: None,
         account: USUAL,
         keys: "",
     },
     Link {
         name: "`REQUIRE X509`, a client certificate",
         option: None,
+        compression: None,
         account: (USUAL.0, "REQUIRE X509"),
         keys: CERTIFICATE,
     },
-    Link { name: "`REQUIRE X509`, none", option: None, account: (USUAL.0, "REQUIRE X509"), keys: "" },
+    Link {
+        name: "`REQUIRE X509`, none",
+        option: None,
+        compression: None,
+        account: (USUAL.0, "REQUIRE X509"),
+        keys: "",
+    },
     Link {
         name: "caching_sha2_password without TLS, the server's key from a file",
         option: None,
+        compression: None,
         account: USUAL,
         keys: "ssl_mode = \"disabled\"\nserver_public_key = \"DATA/public_key.pem\"",
     },
-    Link { name: "sha256_password", option: None, account: ("sha256_password", ""), keys: "" },
+    Link {
+        name: "sha256_password",
+        option: None,
+        compression: None,
+        account: ("sha256_password", ""),
+        keys: "",
+    },
     Link {
         name: "sha256_password without TLS, the server's key from a file",
         option: None,
+        compression: None,
         account: ("sha256_password", ""),
         keys: "ssl_mode = \"disabled\"\nserver_public_key = \"DATA/public_key.pem\"",
     },
-    Link { name: "mysql_native_password", option: None, account: ("mysql_native_password", ""), keys: "" },
+    Link {
+        name: "mysql_native_password",
+        option: None,
+        compression: None,
+        account: ("mysql_native_password", ""),
+        keys: "",
+    },
     Link {
         name: "compressed by zlib alone",
-        option: Some(("protocol-compression-algorithms", "zlib")),
+        option: None,
+        compression: Some("zlib"),
         account: USUAL,
         keys: "compression_algorithms = \"zlib,zstd\"",
     },
     Link {
         name: "compressed by zstd alone",
-        option: Some(("protocol-compression-algorithms", "zstd")),
+        option: None,
+        compression: Some("zstd"),
         account: USUAL,
         keys: "compression_algorithms = \"zlib,zstd\"",
     },
@@ -82,14 +108,21 @@ impl Link {
         Ok(source)
     }
 
+    /// From here on the server's own client may not connect.
+    fn restrict(&self, source: &MysqlSandbox) -> Result<()> {
+        let Some(algorithm) = self.compression else { return Ok(()) };
+        source.sql(&format!("SET GLOBAL protocol_compression_algorithms = '{algorithm}'")).map(drop)
+    }
+
     /// Whether the relay stores the source's log byte for byte.
     fn verdict(&self, tool: Tool) -> Result<Verdict> {
         let source = self.source(tool)?;
         let folder = Folder::new();
         let keys = self.keys.replace("DATA", &source.datadir().display().to_string());
         let url = format!("mysql://linked@127.0.0.1:{}", source.port());
-        let relay = Configuration::of([url]).source(keys).account("reader", "").launch(&folder);
         let last = source.position()?;
+        self.restrict(&source)?;
+        let relay = Configuration::of([url]).source(keys).account("reader", "").launch(&folder);
         let until = Instant::now() + PATIENCE;
         loop {
             std::thread::sleep(std::time::Duration::from_millis(100));

@@ -134,6 +134,15 @@ impl Replica {
         format!("{kind} {}, by {way}", self.server().installed().version())
     }
 
+    /// Starts it again if it has ended: some versions crash at a log that they can't read.
+    fn lives(&mut self) -> Result<()> {
+        if self.server().sql("SELECT 1").is_err() {
+            self.server_mut().kill();
+            self.server_mut().start()?;
+        }
+        Ok(())
+    }
+
     /// As it was when it was made.
     pub(crate) fn forget(&self) -> Result<()> {
         let server = self.server();
@@ -156,6 +165,10 @@ impl Replica {
                 format!("MASTER_SSL=0, MASTER_USE_GTID=no, MASTER_LOG_FILE='{first_file}', MASTER_LOG_POS=4")
             }
             (_, true) => format!("{word}_AUTO_POSITION=1"),
+            // It has no GTIDs.
+            (Replica::Mysql56(server), false) if server.installed().version().starts_with("5.5.") => {
+                format!("MASTER_LOG_FILE='{first_file}', MASTER_LOG_POS=4")
+            }
             (_, false) => format!("{word}_AUTO_POSITION=0, {word}_LOG_FILE='{first_file}', {word}_LOG_POS=4"),
         };
         let key = if self.is_old() { "" } else { "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, " };
@@ -217,6 +230,7 @@ impl Replica {
         followed: Followed,
         by_gtid: bool,
     ) -> Result<Verdict> {
+        self.lives()?;
         self.forget()?;
         self.follow(followed, by_gtid)?;
         if let Some(verdict) = self.wait_for_all(source) {
