@@ -408,7 +408,7 @@ mod tests {
     fn a_file_of_another_version_takes_the_place_of_one_that_nobody_reads() {
         let test = test(100);
         let size =
-            || test.disk.storage.open(&brought_back_name("binlog.000001"), false).unwrap().len().unwrap();
+            || test.disk.storage.open(&brought_back_name("binlog.000001"), false).unwrap().size().unwrap();
         let former = test.lease_version(1, 40, "with values").unwrap();
         let error = test.lease_version(1, 30, "without").unwrap_err();
         assert!(error.to_string().contains("others read it as it was before values were erased"), "{error}");

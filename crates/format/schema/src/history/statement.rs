@@ -82,7 +82,7 @@ impl TurningPoint {
 }
 
 /// The most bytes of a statement that are kept: a history may have any number of them.
-const STATEMENT_SIZE_MAX: usize = 2048;
+pub(super) const STATEMENT_SIZE_MAX: usize = 2048;
 
 /// First words of statements that change rows at most.
 const OF_ROWS: [&str; 7] = ["INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "WITH", "SELECT"];

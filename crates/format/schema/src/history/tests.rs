@@ -1,3 +1,5 @@
+use super::lookup::period_at;
+use super::statement::STATEMENT_SIZE_MAX;
 use super::*;
 
 /// A history of these statements, each in a log of its own, and of these tables now.
