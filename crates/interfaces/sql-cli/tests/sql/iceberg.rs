@@ -48,7 +48,7 @@ fn add_files_takes_all_files_of_a_table() -> binlogz_testkit::Result<()> {
     }
     // What a member is called in a file doesn't make a column of another type of it.
     let vectors = files(&to.join("shop/item"));
-    let types: Vec<_> = vectors.iter().map(|path| after(path)).collect();
+    let types: Vec<_> = vectors.iter().map(after).collect();
     assert!(
         types.len() == 2 && types.iter().all(|one| one.contains("List(Float32, field: 'element')")),
         "{types:?}"

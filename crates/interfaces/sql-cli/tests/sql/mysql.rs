@@ -545,8 +545,7 @@ fn answers_from_an_erased_archive_have_a_warning() {
     assert!(out.contains(&format!("Note (Code 1105): {note}")) && !out.contains("employees"), "{out}");
     let out = asked("SELECT count(*) FROM changes; SHOW WARNINGS; SHOW WARNINGS");
     assert_eq!(out.matches(&format!("Note\t1105\t{note}")).count(), 2, "{out}");
-    let out = asked(
-        "SELECT count(*) FROM changes; SELECT 1 = @@autocommit; SHOW WARNINGS; SELECT @@autocommit; SHOW WARNINGS",
-    );
+    // What the server answers by itself says nothing of the logs.
+    let out = asked("SELECT count(*) FROM changes; SELECT @@autocommit; SHOW WARNINGS");
     assert!(!out.contains("Note\t"), "{out}");
 }

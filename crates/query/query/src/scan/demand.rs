@@ -29,6 +29,12 @@ struct BatchCounts {
     is_waiting: bool,
 }
 
+impl BatchCounts {
+    fn is_next_wanted(&self) -> bool {
+        self.is_waiting && self.taken >= self.given
+    }
+}
+
 impl BatchDemand {
     /// A batch was given.
     pub(super) fn gave(&self) {
@@ -38,7 +44,7 @@ impl BatchDemand {
     /// Waits until all batches were taken and the next one is waited for, or `is_over`.
     pub(super) fn wait(&self, is_over: &dyn Fn() -> bool) {
         let mut counts = self.counts.lock();
-        while !(counts.is_waiting && counts.taken >= counts.given) && !is_over() {
+        while !(counts.is_next_wanted() || is_over()) {
             let _timed_out = self.changed.wait_for(&mut counts, PAUSE);
         }
     }

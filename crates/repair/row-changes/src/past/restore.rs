@@ -175,7 +175,9 @@ fn attempt<S: RestoreSteps>(
     let mut session = PastSession::open(connect)?;
     let opened = match open_all(&mut session, steps, logged.as_deref()) {
         // Perhaps a table has another name now, or came into its database later.
-        Err(PastError::Refused(_)) if logged.is_none() && steps.may_have_others() => None,
+        Err(PastError::Refused(_) | PastError::Keyless(_)) if logged.is_none() && steps.may_have_others() => {
+            None
+        }
         opened => opened?,
     };
     let Some((names, mut live)) = opened else {
