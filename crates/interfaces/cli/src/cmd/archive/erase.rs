@@ -45,7 +45,8 @@ use report_file::ReportFile;
 ///
 /// Statements that may hold the values stay and are named, with exit code 1. Other archives, relays, servers and backups are not touched.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, override_usage = "binlogz archive erase [OPTIONS] <--table <DB.TABLE> --where <CONDITION>…|--where-file <FILE>>
+#[command(after_help = EXAMPLES, override_usage = "binlogz archive erase [OPTIONS]
+           <--table <DB.TABLE> --where <CONDITION>|--where-file <FILE>>
            <--rows|--null <COLUMN,…>|--blank <COLUMN,…>> <ARCHIVE>", disable_help_flag = true,
     group = ArgGroup::new("how").required(true).multiple(true).args(["rows", "null", "blank"]),
     group = ArgGroup::new("chosen").required(true).multiple(true).args(["table", "where_file"]))]
@@ -57,7 +58,7 @@ pub(super) struct Erase {
     #[arg(long, value_name = "CONDITION")]
     r#where: Vec<String>,
     /// Tables and rows from a file, one DB.TABLE CONDITION in a line; - is standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     where_file: Option<PathBuf>,
     /// Choose, too, rows of children that refer to chosen rows by a foreign key, whatever its rules are, and those that refer to them. With
     /// --null and --blank, columns of theirs are named as TABLE.COLUMN
@@ -80,25 +81,25 @@ pub(super) struct Erase {
     #[arg(long, value_name = "FILE.sql|SERVER")]
     schema: Option<String>,
     /// Take out, too, all texts of statements that name a table (binlog_rows_query_log_events); every log is read
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     texts: bool,
     /// Output format; json is a line with the report, and one with the SHA-256 of that line
-    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text, hide_short_help = true)]
     format: ReportFormat,
     /// Write the report into a new file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Sign the report with this Ed25519 key (PKCS #8 in PEM): FILE.sig is its signature, which openssl verifies
-    #[arg(long, value_name = "KEY.pem", requires = "report")]
+    #[arg(long, value_name = "KEY.pem", requires = "report", hide_short_help = true)]
     sign: Option<PathBuf>,
     /// Threads that work at once [default: one for each core]
-    #[arg(long, short, value_name = "N", value_parser = units::above_zero)]
+    #[arg(long, short, value_name = "N", value_parser = units::above_zero, hide_short_help = true)]
     jobs: Option<NonZeroUsize>,
     /// How small, and how fast
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_enum, default_value_t, hide_short_help = true)]
     level: LevelArg,
     /// How long objects that no log is in any more stay, for restores that have begun; 0 deletes them at once
-    #[arg(long, value_name = "DURATION", default_value = GRACE_DEFAULT, value_parser = units::duration_or_zero)]
+    #[arg(long, value_name = "DURATION", default_value = GRACE_DEFAULT, value_parser = units::duration_or_zero, hide_short_help = true)]
     grace: Duration,
     #[command(flatten)]
     sizes: SizesArg,
