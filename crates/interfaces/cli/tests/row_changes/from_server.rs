@@ -59,6 +59,16 @@ fn a_servers_logs_are_read_as_its_files_are() -> Result<()> {
     let args = ["rows", "shop.orders", "-S", &place, "--start-datetime", "2001-01-01 00:00:00"];
     assert!(from(&args, &[]).text().contains("'new' → 'paid'"));
 
+    // A table that has another name now: the logs say which.
+    server.sql("RENAME TABLE shop.items TO shop.parts")?;
+    let rows = ["rows", "shop.items", "--operation", "insert"];
+    let logs = server.binlogs()?;
+    let all: Vec<&str> = logs.iter().filter_map(|log| log.to_str()).collect();
+    let (renamed, ran) = (of_files(&rows, &all), of_server(&rows, &[]));
+    assert!(renamed.stderr.contains("has no table `shop`.`items` now"), "{}", renamed.stderr);
+    assert!(renamed.text().contains("parent"), "{}: {}", renamed.text(), renamed.stderr);
+    assert_eq!((ran.code, ran.stdout), (Some(0), renamed.stdout));
+
     let (first, end) = (names[0], names[names.len() - 1]);
     of_server(&["undo"], &["binlog.9"])
         .fails(&format!("{place}: has no binary log binlog.9; its logs are {first} to {end}"));

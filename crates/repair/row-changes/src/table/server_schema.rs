@@ -43,6 +43,14 @@ pub enum ServerSchemaError {
         /// The server's words.
         refusal: String,
     },
+    /// A named table that isn't there.
+    #[error("{server}: has no table {table}")]
+    NoSuchTable {
+        /// Host and port, or the socket.
+        server: String,
+        /// The table, in backticks.
+        table: String,
+    },
     /// A view, which has no rows in a log.
     #[error("{server}: {table} is a view there, expected a table")]
     View {
@@ -127,6 +135,9 @@ pub fn server_schema(
             }
             Err(error) => match error.server_error() {
                 Some(refusal) if refusal.code == NO_SUCH_TABLE && !is_named => {}
+                Some(refusal) if refusal.code == NO_SUCH_TABLE => {
+                    return Err(ServerSchemaError::NoSuchTable { server: server(), table });
+                }
                 Some(refusal) if refusal.code == TABLE_ACCESS_DENIED => {
                     let refusal = refusal.to_string();
                     return Err(ServerSchemaError::Denied { server: server(), table, refusal });

@@ -11,7 +11,7 @@ use binlogz_schema::{SchemaFile, SchemaFileError};
 use binlogz_source::ConnectOptions;
 use clap::Args;
 
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Result, warn};
 use crate::server_args::with_place;
 
 /// The option that names a source of what logs lack: names of columns, and keys.
@@ -87,7 +87,7 @@ impl SchemaArg {
         match (&self.schema, apply_to, log_server) {
             (Some(place), ..) if is_server(place) => {
                 let connect = with_place(&options()?, place).map_err(CommandFailure::Line)?;
-                of_server(&connect, meant).map(Some)
+                of_server_of_logs(&connect, meant).map(Some)
             }
             (Some(path), ..) => of_file(path.as_ref()).map(Some),
             (None, Some(connect), _) => of_server(connect, meant).map(Some),
@@ -192,12 +192,36 @@ fn of_file(path: &Path) -> Result<SchemaFile> {
 }
 
 /// The schema of a server whose logs are read. A table that it no longer has, or that the account may not see, is left to
-/// the log's own table maps.
+/// the log's own table maps and statements.
 fn of_log_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<Option<SchemaFile>> {
     let meant = if tables.is_empty() { ServerTables::All } else { ServerTables::Among(tables) };
-    match server_schema(connect, meant) {
-        Err(ServerSchemaError::NoTables { .. }) => Ok(None),
+    let schema = match server_schema(connect, meant) {
+        Err(ServerSchemaError::NoTables { .. }) => None,
+        described => Some(parsed(connect, described)?),
+    };
+    let has = |(database, table): &(String, String)| {
+        let schema = schema.as_ref();
+        schema.is_some_and(|schema| schema.table(database.as_bytes(), table.as_bytes()).is_some())
+    };
+    if tables.iter().all(has) {
+        return Ok(schema);
+    }
+    // One that has another name now is among the others.
+    match server_schema(connect, ServerTables::All) {
+        Err(ServerSchemaError::NoTables { .. } | ServerSchemaError::Denied { .. }) => Ok(schema),
         described => parsed(connect, described).map(Some),
+    }
+}
+
+/// The schema of a server that isn't that of the logs. If a table isn't there, all of its tables: statements of the logs may have given it
+/// another name.
+fn of_server_of_logs(connect: &ConnectOptions, tables: ServerTables<'_>) -> Result<SchemaFile> {
+    match server_schema(connect, tables) {
+        Err(missing @ ServerSchemaError::NoSuchTable { .. }) => {
+            warn(&format!("{missing} now; its columns are those that the logs' statements tell, if they do"));
+            of_server(connect, ServerTables::All)
+        }
+        described => parsed(connect, described),
     }
 }
 
