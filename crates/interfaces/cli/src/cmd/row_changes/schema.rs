@@ -192,23 +192,11 @@ fn of_file(path: &Path) -> Result<SchemaFile> {
 }
 
 /// The schema of a server whose logs are read. A table that it no longer has, or that the account may not see, is left to
-/// the log's own table maps and statements.
+/// the log's own table maps.
 fn of_log_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Result<Option<SchemaFile>> {
     let meant = if tables.is_empty() { ServerTables::All } else { ServerTables::Among(tables) };
-    let schema = match server_schema(connect, meant) {
-        Err(ServerSchemaError::NoTables { .. }) => None,
-        described => Some(parsed(connect, described)?),
-    };
-    let has = |(database, table): &(String, String)| {
-        let schema = schema.as_ref();
-        schema.is_some_and(|schema| schema.table(database.as_bytes(), table.as_bytes()).is_some())
-    };
-    if tables.iter().all(has) {
-        return Ok(schema);
-    }
-    // One that has another name now is among the others.
-    match server_schema(connect, ServerTables::All) {
-        Err(ServerSchemaError::NoTables { .. } | ServerSchemaError::Denied { .. }) => Ok(schema),
+    match server_schema(connect, meant) {
+        Err(ServerSchemaError::NoTables { .. }) => Ok(None),
         described => parsed(connect, described).map(Some),
     }
 }
