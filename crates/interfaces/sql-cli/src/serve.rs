@@ -169,7 +169,7 @@ fn run(args: ServeArgs) -> Result<(), Error> {
 struct ServedLogs {
     accounts: Vec<AccountLogs>,
     engines: Vec<QueryEngine>,
-    /// What clients that ask for warnings are told of the logs.
+    /// Notes on the logs, shown by SHOW WARNINGS.
     notes: Vec<String>,
 }
 

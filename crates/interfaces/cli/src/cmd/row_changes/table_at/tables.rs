@@ -16,7 +16,7 @@ const ALL: &str = "*";
 #[derive(Debug, Clone)]
 pub(super) struct AskedTables {
     names: Vec<(String, String)>,
-    /// Those that are left out of a database's tables.
+    /// Tables to leave out where all of a database are meant.
     ignored: Vec<(String, String)>,
 }
 
