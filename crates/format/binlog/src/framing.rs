@@ -164,7 +164,7 @@ impl<'a> UnverifiedFrame<'a> {
 }
 
 /// Whether an event is the format description of a log without checksums, as a server sends it where a client goes on within the file: it
-/// changes the position to 0, and the time of its start, and leaves the former checksum behind it. (Seen with MySQL 9.7.4 and MariaDB
+/// sets the position and the time of its start to 0, and leaves the checksum of before behind the event. (Seen with MySQL 9.7.4 and MariaDB
 /// 10.11.18; replicas don't compare it.)
 fn is_sent_again_unsummed(frame: &EventFrame<'_>) -> bool {
     frame.event_type() == EventType::FORMAT_DESCRIPTION

@@ -719,7 +719,7 @@ fn a_report_is_signed_with_an_owners_key_and_openssl_verifies_it() -> Result<()>
     Ok(())
 }
 
-/// Whoever reads logs that lack values is told so, once.
+/// Each command that reads logs from which values were erased says so once.
 #[test]
 fn each_reader_of_an_erased_archive_says_so_once() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

@@ -1,4 +1,4 @@
-//! What a newer source writes and a replica may not know: through a relay that is left to choose, each replica has every row in the
+//! A newer source writes what a replica may not know: through a relay that chooses the form, each replica has every row in the
 //! end, or an error that says why not. The replica is killed on the way.
 //!
 //! ```text

@@ -111,7 +111,7 @@ enum WantedKeys {
     All,
     /// None.
     Nothing,
-    /// Those that have one of these values in the column at each of these places, before or after the change.
+    /// Rows that have, in each column at these places, one of its values, before or after the change.
     OfColumns(Vec<(usize, Vec<KeyProbe>)>),
 }
 

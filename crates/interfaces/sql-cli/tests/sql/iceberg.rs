@@ -46,7 +46,7 @@ fn add_files_takes_all_files_of_a_table() -> binlogz_testkit::Result<()> {
         told(export(&to, &[], std::slice::from_ref(&path)));
         vector_logs.push(path);
     }
-    // What a member is called in a file doesn't make a column of another type of it.
+    // The name of a list's member in a file doesn't change the type of its column.
     let vectors = files(&to.join("shop/item"));
     let types: Vec<_> = vectors.iter().map(after).collect();
     assert!(

@@ -69,7 +69,7 @@ pub enum BaseWish {
     All,
     /// None, for the columns are wanted alone.
     Columns,
-    /// Those that meet all of these conditions. Others may come with them.
+    /// Rows that meet all of these conditions. The answer may have other rows, too.
     Meeting(Vec<BaseCondition>),
 }
 
@@ -145,7 +145,7 @@ pub trait WholeLogs {
     /// A log that can't be opened.
     fn parts(&self, index: usize, starts: &BTreeSet<u64>) -> Result<(&str, Input, bool)>;
 
-    /// Those of the parts at these places that may have a row whose column has one of the values, before or after its change; and how many
+    /// The parts at these places that may have a row whose column has one of the values, before or after its change; and how many
     /// blocks were looked into.
     ///
     /// # Errors

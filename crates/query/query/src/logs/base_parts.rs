@@ -89,7 +89,7 @@ impl Logs {
             blocks.extend(std::iter::repeat_n(run.start(), run.block_count()));
             Some(true)
         })?;
-        // What can't be looked into may have them.
+        // Parts whose columns can't be read alone may have the values.
         let Some(log) = log else { return Ok((starts.clone(), 0)) };
         if blocks.is_empty() {
             return Ok((found, 0));

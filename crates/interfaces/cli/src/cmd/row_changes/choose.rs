@@ -207,11 +207,11 @@ pub(in crate::cmd) fn table(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A file that can't be read may be a table's name all the same.
+/// A log, or a folder that is named with its path: a file that can't be read or isn't a log, and a folder here, may have the name of a table.
 fn is_log_or_folder(path: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
     if !path.is_file() {
-        return path.is_dir();
+        return path.components().count() > 1 && path.is_dir();
     }
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut magic));
     read.is_ok() && [MAGIC, MAGIC_ENCRYPTED].contains(&magic)

@@ -30,7 +30,7 @@ use crate::report::less;
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 256 << 10;
-/// What the name of a masked log has before its number.
+/// Added to the base name of a masked log, before its number.
 const SUFFIX: &str = "-masked";
 
 impl Copy {

@@ -185,7 +185,7 @@ impl<'p> ErasePasses<'p> {
     }
 }
 
-/// What the index is asked: rows of each table by each of its conditions, of a child any.
+/// The rows to look for in the index: of each table those of each of its conditions, of a child table all.
 fn selections(aim: &ErasureAim) -> Vec<RowSelection> {
     let of_table = |(name, conditions): (&(String, String), &[Condition])| -> Vec<RowSelection> {
         let one = |condition: Option<Condition>| RowSelection {
