@@ -5,6 +5,9 @@ Cargo runs one program after the other, and at the end of each most cores wait f
 programs run at once as there are cores, those that take longest first. A program's output is printed whole when it has ended; none is
 started late because another failed. The last lines say how long each took and which failed.
 
+A few tests that failed are run once more, alone: one that then passes is named at the end, to be mended (it depends on what runs beside it, or
+on how fast a server is), and doesn't fail the run. Its first output stays above.
+
 usage: run-test-programs.py [NAME…]      only programs whose names contain one of NAMEs, and no examples of docs
 
 RUST_TEST_THREADS is how many tests a program runs at once (by default as many as cores), TEST_PROGRAMS how many programs.
@@ -27,6 +30,8 @@ LONGEST = ["cli relay_chaos", "sql-cli sql", "cli relay", "cli row_changes", "fl
            "testkit testkit", "cli memory", "python python", "stats stats", "cli commands"]
 # Lines of this table are as long as a screen is wide.
 SUMMARY_COUNT = 12
+# More than so many failures have a cause that a second run won't hide.
+AGAIN_COUNT = 3
 
 
 class Program:
@@ -36,15 +41,36 @@ class Program:
         self.name, self.command, self.folder = name, command, folder
         self.output, self.status, self.seconds = "", None, 0.0
         self.counts = [0, 0, 0]
+        self.unsteady = []
 
     def run(self, environment):
         began = time.monotonic()
-        done = subprocess.run(self.command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        self.seconds, self.status = time.monotonic() - began, done.returncode
-        self.output = done.stdout.decode(errors="replace")
+        self.status, self.output = self.outcome(environment)
+        self.seconds = time.monotonic() - began
         for counts in re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", self.output, re.MULTILINE):
             self.counts = [sum(pair) for pair in zip(self.counts, map(int, counts))]
+
+    def outcome(self, environment, arguments=()):
+        """The exit code and what was printed."""
+        done = subprocess.run([*self.command, *arguments], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def failures(self):
+        """The tests that failed, by name; none where the program ended without a word of them."""
+        return re.findall(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", self.output, re.MULTILINE)
+
+    def run_again(self, environment):
+        """Runs only what failed; whether that passed."""
+        failures = self.failures()
+        if not failures or len(failures) != self.counts[1]:
+            return
+        status, output = self.outcome(environment, ["--exact", *failures])
+        print(f"\n     Running {self.name} again: {', '.join(failures)}\n{output}", flush=True)
+        if status == 0 and f" {len(failures)} passed;" in output:
+            self.status, self.unsteady = 0, failures
+            self.counts[0] += len(failures)
+            self.counts[1] = 0
 
 
 def compiled():
@@ -94,6 +120,9 @@ def report(programs):
     """The last lines; the exit code."""
     for program in sorted(programs, key=lambda program: -program.seconds)[:SUMMARY_COUNT]:
         print(f"{program.seconds:8.1f} s  {program.counts[0]:4} tests  {program.name}")
+    for program in programs:
+        for test in program.unsteady:
+            print(f"UNSTEADY: {program.name} {test} failed, and passed when it ran alone")
     failed = [program.name for program in programs if program.status != 0]
     passed, wrong, ignored = (sum(program.counts[place] for program in programs) for place in range(3))
     print(f"{len(programs)} programs, {len(failed)} of which failed{': ' if failed else ''}{', '.join(failed)}")
@@ -118,6 +147,10 @@ def main():
     for _ in programs:
         program = ended.get()
         print(f"\n     Running {program.name}\n{program.output}", flush=True)
+    wrong = [program for program in programs if program.status != 0]
+    if sum(len(program.failures()) for program in wrong) <= AGAIN_COUNT:
+        for program in wrong:
+            program.run_again(environment)
     return report(programs)
 
 
