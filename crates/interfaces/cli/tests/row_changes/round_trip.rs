@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
+use binlogz_testkit::{MysqlSandbox, Result, SandboxServer, Tool, require_tool};
 
 use crate::common::{Folder, Ran};
 use crate::workload::Workload;
@@ -130,7 +130,7 @@ fn apply(server: &MysqlSandbox, folder: &Folder, database: &str, script: &Ran) -
 }
 
 /// `mysqlbinlog | mysql`, with checksums compared.
-pub(crate) fn through_mysqlbinlog(server: &MysqlSandbox, log: &Path) -> Result<()> {
+pub(crate) fn through_mysqlbinlog(server: &SandboxServer, log: &Path) -> Result<()> {
     let options = ["--no-defaults", "--verify-binlog-checksum", "--skip-gtids"].map(AsRef::as_ref);
     let printed = server.installed().run("mysqlbinlog", options.into_iter().chain([log.as_os_str()]))?;
     assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));

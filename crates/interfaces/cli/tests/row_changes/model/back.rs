@@ -2,10 +2,10 @@
 //! the end. The same of one table, and of one transaction with all others after it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 
 use binlogz_testkit::Result;
 
+use super::costs::timed;
 use super::snapshot::{TableRows, difference, following_columns};
 use super::world::{World, reason};
 use super::{Check, Verdict};
@@ -165,8 +165,7 @@ fn partly(world: &mut World<'_>) -> Result<Verdict> {
     if !matches!(ran.code, Some(0 | 1)) || ran.stdout.is_empty() {
         return Ok(Verdict::Refused(reason(&ran)));
     }
-    let path = world.note("partly", "sql", &ran.stdout);
-    let client = world.server.client().stdin(File::open(path).unwrap()).output().unwrap();
+    let client = world.script("partly", &ran.stdout, &[]);
     if !client.status.success() {
         return Ok(Verdict::Refused(format!(
             "the script stops: {}",
@@ -309,18 +308,15 @@ fn run(
             true => ("mariadb-binlog", &["--no-defaults", "--verify-binlog-checksum"][..]),
             false => ("mysqlbinlog", &["--no-defaults", "--verify-binlog-checksum", "--skip-gtids"][..]),
         };
-        let printed = world
-            .server
-            .installed()
-            .run(program, options.iter().map(AsRef::as_ref).chain([output.as_os_str()]))
+        let options = options.iter().map(AsRef::as_ref).chain([output.as_os_str()]);
+        let printed = timed(program, || world.server.installed().run(program, options))
             .map_err(|error| error.to_string())?;
         if !printed.status.success() {
             return Err(String::from_utf8_lossy(&printed.stderr).into_owned());
         }
         script = printed.stdout;
     }
-    let path = world.note(verb, "sql", &script);
-    let client = world.server.client().stdin(File::open(path).unwrap()).output().unwrap();
+    let client = world.script(verb, &script, &[]);
     match client.status.success() {
         true => Ok(ran),
         false => Err(format!("the script fails: {}", String::from_utf8_lossy(&client.stderr))),

@@ -5,6 +5,7 @@ use std::fs::File;
 use binlogz_testkit::Result;
 
 use super::back::different;
+use super::costs::timed;
 use super::snapshot;
 use super::world::{World, reason};
 use super::{Check, Verdict};
@@ -15,7 +16,9 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
     // As on the source, statements that the server refuses are left out.
     let created = world.created.clone();
     let created = File::open(world.note("created", "sql", created)).unwrap();
-    target.client().arg("--force").stdin(created).output().unwrap();
+    let mut client = target.client();
+    client.arg("--force").stdin(created);
+    timed("sessions", || client.output().unwrap());
     let mut options = vec!["fold".to_owned(), "--force".to_owned(), "--to=folded".to_owned()];
     if world.random.below(2) == 0 {
         options.push(format!("--transaction-rows={}", 1 + world.random.below(40)));
@@ -34,7 +37,7 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
     let verdict = match ran.code {
         Some(0) => {
             println!("SEED={}: fold: {}", world.seed, ran.text().lines().next().unwrap_or_default());
-            through_mysqlbinlog(target, &world.folder.path("folded"))?;
+            timed("mysqlbinlog | mysql", || through_mysqlbinlog(target, &world.folder.path("folded")))?;
             let found = snapshot::rows(target, &world.database)?;
             let last = world.snapshots.last().unwrap();
             match different(&last.tables, &found) {
@@ -44,6 +47,6 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
         }
         _ => Verdict::Refused(reason(&ran)),
     };
-    target.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {}", world.database))?;
+    target.drop_database(&world.database)?;
     Ok(vec![("fold", verdict)])
 }

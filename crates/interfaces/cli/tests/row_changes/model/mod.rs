@@ -2,11 +2,12 @@
 //! places of its log. `undo` in its three forms and with `--all`, `redo`, `table-at`, `rows`, `recover` and `fold` must lead to one of these states, or say that they
 //! don't know.
 //!
-//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. `MODEL_ONLY=fold` checks `fold` alone, `rewind` only `undo --all`. With `MODEL_KEEP=FOLDER` the
+//! `MODEL_SEEDS` says how many seeds, `SEED` is the first, `MODEL_SERVER=8.0` takes MySQL 8.0.33, `mariadb` MariaDB 10.11; `scripts/soak/row-changes-model.sh` runs 1,000. `MODEL_ONLY=fold` checks `fold` alone, `rewind` only `undo --all`; `MODEL_PROGRAM=FILE` takes the commands of another build. With `MODEL_KEEP=FOLDER` the
 //! workload and what the commands said of a seed stays there.
 
 mod back;
 mod changes;
+mod costs;
 mod ddl;
 mod folded;
 mod kinds;
@@ -14,18 +15,22 @@ mod life;
 mod past;
 mod recovered;
 mod rewound;
+mod session;
 mod snapshot;
 mod tables;
 mod world;
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use binlogz_testkit::{InstalledTool, MariadbSandbox, Result, Tool, require_tool, setting};
 
-use crate::table_at::last_gtid;
+use session::Session;
 use world::{ModelServer, World};
 
 const SEEDS: u64 = 16;
+/// The GTID of the last transaction of a server that has its own alone.
+const LAST_GTID: &str = "SELECT CONCAT(@@server_uuid, ':', REGEXP_SUBSTR(@@GLOBAL.gtid_executed, '[0-9]+$'))";
 /// Characters of a refusal's reason that are printed.
 const REASON_LENGTH_MAX: usize = 300;
 
@@ -37,6 +42,16 @@ pub(crate) enum Verdict {
     Refused(String),
     /// The command claims a state that the server didn't have.
     Different(String),
+}
+
+impl Verdict {
+    fn place(&self) -> usize {
+        match self {
+            Verdict::Equal => 0,
+            Verdict::Refused(_) => 1,
+            Verdict::Different(_) => 2,
+        }
+    }
 }
 
 /// The name of a check.
@@ -56,6 +71,7 @@ fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
         Ok("mariadb") => {
             require_tool!(Tool::Mariadb);
             let server = MariadbSandbox::start(&[("binlog-format", "ROW")])?;
+            let server = Session::new(&server);
             holds_for_all_seeds(ModelServer {
                 server: &server,
                 target: None,
@@ -71,11 +87,12 @@ fn of_mysql(mysql: &'static InstalledTool) -> Result<()> {
     let (server, target) = (mysql.sandbox().start()?, mysql.sandbox().start()?);
     let folded = mysql.sandbox().start()?;
     recovered::prepare(&target, &server)?;
+    let (server, target, folded) = (Session::new(&server), Session::new(&target), Session::new(&folded));
     holds_for_all_seeds(ModelServer {
         server: &server,
         target: Some(&target),
         folded: Some(&folded),
-        last_gtid: &|| last_gtid(&server),
+        last_gtid: &|| server.sql(LAST_GTID),
     })
 }
 
@@ -84,7 +101,10 @@ fn holds_for_all_seeds(server: ModelServer<'_>) -> Result<()> {
     let mut counts: BTreeMap<Check, (usize, usize)> = BTreeMap::new();
     let mut differences = Vec::new();
     for seed in first..first + count {
+        let begin = Instant::now();
+        let mut sums = [0; 3];
         for (check, verdict) in verdicts(server, seed)? {
+            sums[verdict.place()] += 1;
             let (equal, refused) = counts.entry(check).or_default();
             match verdict {
                 Verdict::Equal => *equal += 1,
@@ -99,10 +119,14 @@ fn holds_for_all_seeds(server: ModelServer<'_>) -> Result<()> {
                 }
             }
         }
+        let [equal, refused, different] = sums;
+        let seconds = begin.elapsed().as_secs_f64();
+        println!("SEED={seed}: {equal} equal, {refused} refused, {different} different, in {seconds:.1} s");
     }
     for (check, (equal, refused)) in &counts {
         println!("{check}: {equal} equal, {refused} refused");
     }
+    costs::print(count);
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
     for (check, (equal, refused)) in counts {
         // A seed or two may have nothing to compare. DDL since the moment, which most of these have, isn't taken back by a rewind.

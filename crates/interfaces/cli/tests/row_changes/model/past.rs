@@ -1,7 +1,6 @@
 //! `table-at`: a table, several or all of a database have the rows at the moment of a snapshot that they had then.
 
 use std::collections::HashSet;
-use std::fs::File;
 
 use binlogz_testkit::Result;
 
@@ -87,9 +86,7 @@ fn at(
     let verdict = match ran.code {
         Some(0) if is_into => None,
         Some(0) => {
-            let path = world.folder.put("past.sql", &ran.stdout);
-            let client =
-                world.server.client().arg(&scratch).stdin(File::open(path).unwrap()).output().unwrap();
+            let client = world.script("past", &ran.stdout, &[&scratch]);
             let error = String::from_utf8_lossy(&client.stderr).into_owned();
             let tables_then = &world.snapshots[number].tables;
             // EXCHANGE PARTITION WITHOUT VALIDATION can make two rows of one key, which no server takes.
@@ -119,7 +116,7 @@ fn at(
             wrong.map_or(Verdict::Equal, |wrong| Verdict::Different(format!("{what}: {wrong}")))
         }
     };
-    drop_scratch(world, &scratch)?;
+    world.server.drop_database(&scratch)?;
     Ok(verdict)
 }
 
@@ -141,10 +138,6 @@ fn holds_an_id_twice(table: &TableRows) -> bool {
     let Some(place) = table.columns.iter().position(|column| column == "id") else { return false };
     let ids: HashSet<&str> = table.rows.iter().map(|row| &*row[place]).collect();
     ids.len() < table.rows.len()
-}
-
-fn drop_scratch(world: &World<'_>, scratch: &str) -> Result<()> {
-    world.server.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {scratch}")).map(drop)
 }
 
 /// A script loses what JSON text can't say, and mysqldump the last digits of a FLOAT: they aren't compared.

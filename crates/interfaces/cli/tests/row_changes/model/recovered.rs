@@ -10,7 +10,7 @@ use super::world::{World, reason};
 use super::{Check, Verdict};
 
 /// Every so many seeds: the target server goes through those in between on its way.
-const EACH: u64 = 4;
+pub(super) const EACH: u64 = 4;
 /// Both statements that forget all transactions, of this version and of earlier ones.
 const RESETS: [&str; 2] = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
 

@@ -57,6 +57,6 @@ fn tables_at(world: &mut World<'_>, gtid: &str) -> Result<BTreeMap<String, Table
         world.command(&["table-at", &of, "--at", gtid, "--server", &place, "--into", &into], &[]);
     }
     let at = snapshot::rows(world.server, &past)?;
-    world.server.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {past}"))?;
+    world.server.drop_database(&past)?;
     Ok(at)
 }

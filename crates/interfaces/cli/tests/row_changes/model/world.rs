@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Output, Stdio};
 
+use binlogz_testkit::Result;
 use binlogz_testkit::random::Random;
-use binlogz_testkit::{MysqlSandbox, Result, SandboxServer};
 
+use super::costs::timed;
+use super::recovered;
+use super::session::Session;
 use super::snapshot::{self, TableRows};
 use super::tables::Statements;
-use crate::common::{Folder, Ran};
+use crate::common::{Folder, PROGRAM, Ran};
 
 const CHANGE_PHASES: usize = 3;
 const SESSIONS_MAX: usize = 3;
@@ -33,20 +36,20 @@ pub(super) struct Snapshot {
 /// A server that histories happen on.
 #[derive(Clone, Copy)]
 pub(super) struct ModelServer<'a> {
-    pub(super) server: &'a SandboxServer,
+    pub(super) server: &'a Session<'a>,
     /// One that is to follow it.
-    pub(super) target: Option<&'a SandboxServer>,
+    pub(super) target: Option<&'a Session<'a>>,
     /// One that gets folded logs.
-    pub(super) folded: Option<&'a MysqlSandbox>,
+    pub(super) folded: Option<&'a Session<'a>>,
     /// Asks for the GTID of its last transaction.
     pub(super) last_gtid: &'a dyn Fn() -> Result<String>,
 }
 
 /// A seed's history.
 pub(super) struct World<'a> {
-    pub(super) server: &'a SandboxServer,
-    pub(super) target: Option<&'a SandboxServer>,
-    pub(super) folded: Option<&'a MysqlSandbox>,
+    pub(super) server: &'a Session<'a>,
+    pub(super) target: Option<&'a Session<'a>>,
+    pub(super) folded: Option<&'a Session<'a>>,
     last_gtid: &'a dyn Fn() -> Result<String>,
     pub(super) is_mariadb: bool,
     pub(super) seed: u64,
@@ -118,6 +121,10 @@ impl World<'_> {
         let settings = format!(
             "SET GLOBAL binlog_row_metadata = {metadata}, GLOBAL binlog_row_image = {image}, {others};"
         );
+        // What `recover` has brought to its target already; commands that read the server's logs need not read it again and again.
+        if self.target.is_none() || self.seed % recovered::EACH == 1 {
+            self.server.purge_binary_logs()?;
+        }
         self.run("settings", &format!("{settings}\nCREATE DATABASE {database};\n"))?;
         let tables = statements.tables();
         self.created = format!("CREATE DATABASE {database};\nUSE {database};\n{};\n", tables.join(";\n"));
@@ -169,7 +176,9 @@ impl World<'_> {
         let socket = format!("--socket={}", self.server.socket().display());
         let options =
             ["--no-defaults", "--user=root", &socket, "--single-transaction", "--hex-blob", "--databases"];
-        let dumped = self.server.installed().run("mysqldump", options.iter().chain(&[&*self.database]))?;
+        let databases = [&*self.database];
+        let options = options.iter().chain(&databases);
+        let dumped = timed("mysqldump", || self.server.installed().run("mysqldump", options))?;
         // A view whose table is gone can't be dumped.
         if dumped.status.success() {
             self.dump = Some(self.note("dump", "sql", &dumped.stdout));
@@ -181,7 +190,9 @@ impl World<'_> {
     fn run(&mut self, name: &str, sql: &str) -> Result<()> {
         self.has_replaced |= sql.contains("REPLACE");
         let path = self.note(name, "sql", sql);
-        let ran = self.server.client().arg("--force").stdin(File::open(path).unwrap()).output().unwrap();
+        let mut client = self.server.client();
+        client.arg("--force").stdin(File::open(path).unwrap());
+        let ran = timed("sessions", || client.output().unwrap());
         self.note(name, "err", &ran.stderr);
         Ok(())
     }
@@ -203,7 +214,7 @@ impl World<'_> {
             })
             .collect();
         for client in clients {
-            let ran = client.wait_with_output().unwrap();
+            let ran = timed("sessions at once", || client.wait_with_output().unwrap());
             self.note("session-of-several", "err", &ran.stderr);
         }
     }
@@ -235,6 +246,14 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Runs a script, which ends at its first error.
+    pub(super) fn script(&mut self, name: &str, script: &[u8], options: &[&str]) -> Output {
+        let path = self.note(name, "sql", script);
+        let mut client = self.server.client();
+        client.args(options).stdin(File::open(path).unwrap());
+        timed("scripts", || client.output().unwrap())
+    }
+
     /// The rows of all tables now.
     pub(super) fn rows(&self) -> Result<BTreeMap<String, TableRows>> {
         snapshot::rows(self.server, &self.database)
@@ -245,7 +264,10 @@ impl World<'_> {
         let front = [command, &["--no-defaults", "--user=root"]].concat();
         let args: Vec<OsString> =
             front.iter().map(Into::into).chain(logs.iter().map(|log| log.clone().into())).collect();
-        let ran = self.folder.run(&args);
+        let program = std::env::var_os("MODEL_PROGRAM").unwrap_or(PROGRAM.into());
+        let mut process = Command::new(program);
+        process.args(&args).current_dir(self.folder.path("")).stdin(Stdio::null());
+        let ran: Ran = timed(command[0], || process.output().unwrap().into());
         let text = format!("-- {args:?}\n-- exit code {:?}\n-- {}\n{}", ran.code, ran.stderr, ran.text());
         self.note(command[0], "out", &text);
         ran
@@ -278,8 +300,7 @@ impl World<'_> {
     }
 
     pub(super) fn end(self) -> Result<()> {
-        self.server.sql(&format!("SET foreign_key_checks = 0; DROP DATABASE {}", self.database))?;
-        Ok(())
+        self.server.drop_database(&self.database)
     }
 }
 
