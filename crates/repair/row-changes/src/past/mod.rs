@@ -29,6 +29,7 @@ mod dump;
 mod forward;
 mod heads;
 mod indirect;
+mod key_touches;
 mod live;
 mod logged_databases;
 mod logged_statements;
