@@ -149,10 +149,15 @@ impl LogRemains for ErasedRows<'_> {
         &mut self,
         file: &FileEntry,
         plain: Arc<Scratch>,
+        blocks: &[u64],
         out: &mut dyn Write,
     ) -> binlogz_archive::Result<WrittenRemains> {
-        let erasure = self.0.write(&file.name, plain, out).unwrap();
-        Ok(WrittenRemains { rows: erasure.counts.rows, same_until: erasure.same_until.unwrap() })
+        let erasure = self.0.write(&file.name, plain, blocks, out).unwrap();
+        Ok(WrittenRemains {
+            rows: erasure.counts.rows,
+            same_until: erasure.same_until.unwrap(),
+            block_begins: erasure.block_begins,
+        })
     }
 }
 

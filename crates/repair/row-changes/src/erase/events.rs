@@ -11,7 +11,7 @@
 //! Only now and then an event that is already there has to go, as the text of a statement of which a later row was chosen: it is passed over when
 //! the transaction is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 
 use binlogz_binlog::event::{FormatDescription, RowsFlags, rewrite_transaction_length};
@@ -38,6 +38,8 @@ pub(super) struct ErasureEvents {
     spool: Spool,
     /// Where those begin that are passed over.
     dropped: BTreeSet<u64>,
+    /// The events at which blocks began: where they are here, and where in the log as it was.
+    begins: BTreeMap<u64, u64>,
     /// Bytes of the others without checksums, and how many they are.
     size: u64,
     count: u64,
@@ -57,9 +59,18 @@ impl ErasureEvents {
         ErasureEvents {
             spool: Spool::new(&SpoolMemory::new(MEMORY), Vec::new()),
             dropped: BTreeSet::new(),
+            begins: BTreeMap::new(),
             size: 0,
             count: 0,
             is_changed: false,
+        }
+    }
+
+    /// A block began at the next event, which was at `offset` of the log.
+    pub(super) fn begin_block(&mut self, offset: u64) {
+        // The events of a payload are all at its place.
+        if self.begins.last_key_value().is_none_or(|(_, last)| *last != offset) {
+            self.begins.insert(self.spool.size(), offset);
         }
     }
 
@@ -111,11 +122,24 @@ pub(super) struct RemainingLog<'o> {
     checksum: ChecksumAlgorithm,
     /// Where the first transaction begins that is other than it was.
     pub(super) same_until: Option<u64>,
+    /// Where blocks began in the log as it was, and where what is left of them begins.
+    pub(super) begins: Vec<(u64, u64)>,
 }
 
 impl<'o> RemainingLog<'o> {
     pub(super) fn new(out: &'o mut dyn Write) -> Self {
-        RemainingLog { out, offset: 0, checksum: ChecksumAlgorithm::NONE, same_until: None }
+        RemainingLog {
+            out,
+            offset: 0,
+            checksum: ChecksumAlgorithm::NONE,
+            same_until: None,
+            begins: Vec::new(),
+        }
+    }
+
+    /// A block began at `before`, of which what is left begins here.
+    pub(super) fn begin_block(&mut self, before: u64) {
+        self.begins.push((before, self.offset));
     }
 
     /// Begins a log.
@@ -185,6 +209,9 @@ impl<'o> RemainingLog<'o> {
             let size = u64::from(header.event_size).saturating_sub(HEADER_SIZE as u64);
             body.clear();
             (&mut reader).take(size).read_to_end(&mut body)?;
+            if let Some(before) = events.begins.get(&offset) {
+                self.begin_block(*before);
+            }
             if !events.dropped.contains(&offset) {
                 let is_in_place = front.first() == Some(&1);
                 self.event(EventRead { header: &header, body: &body, is_in_place })?;

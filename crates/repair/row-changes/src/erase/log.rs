@@ -41,6 +41,14 @@ struct OpenErasure {
     gtid: Option<(EventHeader, Vec<u8>, bool)>,
     events: ErasureEvents,
     rows: u64,
+    /// Where it was, if a block began with it.
+    begins_block: Option<u64>,
+}
+
+impl OpenErasure {
+    fn new(begins_block: Option<u64>) -> Self {
+        OpenErasure { gtid: None, events: ErasureEvents::new(), rows: 0, begins_block }
+    }
 }
 
 /// A log that is rewritten.
@@ -59,6 +67,8 @@ pub(super) struct LogRewriting<'l, 'a, 'o> {
     counts: ErasureCounts,
     /// Where the event is that passes, or the payload that it is in.
     offset: u64,
+    /// Where blocks begin, those that come yet.
+    blocks: &'l [u64],
 }
 
 impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
@@ -67,7 +77,7 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         (name, referred): (&'l str, &'l mut ReferredRows),
         planned: &'l mut PlannedTables<'a>,
         findings: &'l mut StatementFindings,
-        out: &'o mut dyn Write,
+        (blocks, out): (&'l [u64], &'o mut dyn Write),
     ) -> Self {
         LogRewriting {
             aim,
@@ -83,7 +93,18 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
             decoder: RowDecoder::new(),
             counts: ErasureCounts::of(aim),
             offset: 0,
+            blocks,
         }
+    }
+
+    /// Where the event that passes is, if a block begins with it.
+    fn begun_block(&mut self) -> Option<u64> {
+        while let [next, rest @ ..] = self.blocks
+            && *next < self.offset
+        {
+            self.blocks = rest;
+        }
+        self.blocks.first().copied().filter(|next| *next == self.offset)
     }
 
     /// Reads the log to its end.
@@ -109,7 +130,7 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
     }
 
     pub(super) fn finish(self) -> LogErasure {
-        LogErasure { counts: self.counts, same_until: self.log.same_until }
+        LogErasure { counts: self.counts, same_until: self.log.same_until, block_begins: self.log.begins }
     }
 
     /// The log ends, perhaps within a transaction, which stays as it is.
@@ -147,7 +168,7 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         let boundary = self.parser.feed(event.header, event.body).boundary;
         if matches!(boundary, Boundary::Begin | Boundary::BeginAgain | Boundary::Single) {
             self.end_transaction()?;
-            self.open = Some(OpenErasure { gtid: None, events: ErasureEvents::new(), rows: 0 });
+            self.open = Some(OpenErasure::new(self.begun_block()));
         }
         match event.header.event_type.class() {
             EventClass::Payload => self.payload(event)?,
@@ -156,7 +177,7 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
                 self.schemas.end_statement();
                 match &mut self.open {
                     Some(open) => open.gtid = Some((*event.header, event.body.to_vec(), event.is_in_place)),
-                    None => self.log.event(event)?,
+                    None => drop(self.put(event)?),
                 }
             }
             EventClass::File
@@ -194,6 +215,9 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
     }
 
     fn write(&mut self, open: OpenErasure) -> Result<(), Error> {
+        if let Some(offset) = open.begins_block {
+            self.log.begin_block(offset);
+        }
         let gtid = open.gtid.as_ref();
         let gtid =
             gtid.map(|(header, body, is_in_place)| EventRead { header, body, is_in_place: *is_in_place });
@@ -233,9 +257,20 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
 
     /// Keeps an event, or writes it if no transaction is open.
     fn put(&mut self, event: EventRead<'_>) -> Result<Option<ErasureEventAt>, Error> {
+        let begun = self.begun_block();
         match &mut self.open {
-            Some(open) => open.events.add(event).map(Some),
-            None => self.log.event(event).map(|()| None),
+            Some(open) => {
+                if let Some(offset) = begun.filter(|_| open.begins_block != begun) {
+                    open.events.begin_block(offset);
+                }
+                open.events.add(event).map(Some)
+            }
+            None => {
+                if let Some(offset) = begun {
+                    self.log.begin_block(offset);
+                }
+                self.log.event(event).map(|()| None)
+            }
         }
     }
 
@@ -356,9 +391,10 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         let Some(outer) = self.open.take() else {
             return Err(Error::Refused("has a payload outside of a transaction".to_owned()));
         };
-        let OpenErasure { gtid, mut events, rows } = outer;
+        let OpenErasure { gtid, mut events, rows, begins_block } = outer;
+        let begun = self.begun_block().filter(|_| begins_block.is_none());
         // Its events take the payload's place only if something in it is chosen.
-        self.open = Some(OpenErasure { gtid: None, events: ErasureEvents::new(), rows: 0 });
+        self.open = Some(OpenErasure::new(begins_block));
         let framing = self.framing.inside_payload();
         let mut rest = inside.as_slice();
         while !rest.is_empty() {
@@ -375,10 +411,11 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
                 events.is_changed = true;
             }
             None => {
+                begun.into_iter().for_each(|offset| events.begin_block(offset));
                 events.add(event)?;
             }
         }
-        self.open = Some(OpenErasure { gtid, events, rows: rows + chosen });
+        self.open = Some(OpenErasure { gtid, events, rows: rows + chosen, begins_block });
         Ok(())
     }
 }

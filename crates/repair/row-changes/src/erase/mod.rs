@@ -76,6 +76,8 @@ pub struct LogErasure {
     pub counts: ErasureCounts,
     /// Up to this offset what is left has the bytes of the log; `None`: all of it has.
     pub same_until: Option<u64>,
+    /// Of the blocks that were asked for, where they began and where what is left of them begins; those are missing that began within an event.
+    pub block_begins: Vec<(u64, u64)>,
 }
 
 /// Goes over the logs of an archive in their order, and erases.
@@ -129,7 +131,7 @@ impl<'a> Eraser<'a> {
         look.finish()
     }
 
-    /// Writes what is left of the next log.
+    /// Writes what is left of the next log, which is packed in blocks that begin at these offsets.
     ///
     /// # Errors
     ///
@@ -138,6 +140,7 @@ impl<'a> Eraser<'a> {
         &mut self,
         name: &str,
         log: Arc<dyn ReadAt>,
+        blocks: &[u64],
         out: &mut dyn Write,
     ) -> Result<LogErasure, Error> {
         self.planned.begin_log(name);
@@ -146,7 +149,7 @@ impl<'a> Eraser<'a> {
             (name, &mut self.referred),
             &mut self.planned,
             &mut self.findings,
-            out,
+            (blocks, out),
         );
         rewriting.run(log)?;
         let erasure = rewriting.finish();

@@ -24,5 +24,8 @@ mod streams;
 mod walk;
 
 pub use former::UnpackedBlock;
-pub(crate) use packed::{DealtFields, deal, open_by, pack_bytes, packed_size_max, stands_alone};
+pub(crate) use packed::{
+    DealtFields, deal, former_columns, open_after, open_by, pack_bytes, packed_size_max, stands_alone,
+};
 pub use packed::{Method, OpenBlock, open};
+pub(crate) use streams::FormerColumns;

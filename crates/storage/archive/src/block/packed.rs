@@ -33,7 +33,7 @@ use binlogz_binlog::header::HEADER_SIZE;
 
 use crate::block::former::{BlockFinder, BlockImages, FormerImages, Formers, UnpackedBlock};
 use crate::block::layout::BlockLayout;
-use crate::block::streams::Streams;
+use crate::block::streams::{CodePlaces, FormerColumns, Streams};
 use crate::block::walk::{Dealer, FieldGatherer, Walk};
 use crate::codec::text::{self, ByteContent, Coder};
 use crate::codec::varint::{self, Taker};
@@ -135,16 +135,16 @@ impl DealtFields {
         self.streams.memory()
     }
 
-    /// Codes its columns, or the log's bytes if that is smaller.
-    pub(crate) fn code(self, log: &[u8], level: Level) -> Result<Vec<u8>> {
+    /// Codes its columns, or the log's bytes if that is smaller. Columns that are as they were in `former` keep their code.
+    pub(crate) fn code(self, log: &[u8], level: Level, former: &mut FormerColumns) -> Result<Vec<u8>> {
         let mut packed = vec![COLUMNS];
         packed.extend_from_slice(&self.maps);
         packed.push(u8::from(self.magic));
         varint::put(&mut packed, self.count);
-        self.streams.pack(&self.forms, level, &mut packed)?;
+        self.streams.pack(&self.forms, level, former, &mut packed)?;
         drop(self.streams);
         varint::put_bytes(&mut packed, &self.tail);
-        if is_worth_trying(log, packed.len(), self.tail.len(), level)? {
+        if former.is_none() && is_worth_trying(log, packed.len(), self.tail.len(), level)? {
             let text = as_text(&self.maps, log, level)?;
             if text.len() < packed.len() {
                 return Ok(text);
@@ -216,6 +216,29 @@ pub fn open(packed: &[u8], size: usize) -> Result<OpenBlock> {
     open_by(packed, size, 1)
 }
 
+/// The columns of a block of `size` bytes as it was packed before; none if it wasn't by columns as they are now.
+pub(crate) fn former_columns(packed: Vec<u8>, size: usize) -> Result<FormerColumns> {
+    let (_, front) = front(&packed, size)?;
+    let Some(Front { mut from, .. }) = front else { return Ok(FormerColumns::default()) };
+    let mut places = CodePlaces::default();
+    let streams = Streams::unpack_noting(&mut from, size, true, &mut places)?;
+    Ok(FormerColumns::new(packed, streams, places))
+}
+
+/// Takes the columns of a block as [`open`] does; those whose code was kept are those of the former block.
+pub(crate) fn open_after(packed: &[u8], size: usize, former: &FormerColumns) -> Result<OpenBlock> {
+    match former.is_none() || packed.first() != Some(&COLUMNS) {
+        true => open(packed, size),
+        false => {
+            let mut from = Taker::new(packed);
+            from.byte()?;
+            let what =
+                open_columns(&mut from, size, COLUMNS, |from| Streams::unpack_after(from, size, former))?;
+            Ok(OpenBlock { size, what })
+        }
+    }
+}
+
 /// Takes the columns of a block as [`open`] does, by so many threads, the calling one among them.
 pub(crate) fn open_by(packed: &[u8], size: usize, threads: usize) -> Result<OpenBlock> {
     if size > BLOCK_SIZE_MAX {
@@ -225,7 +248,8 @@ pub(crate) fn open_by(packed: &[u8], size: usize, threads: usize) -> Result<Open
     let what = match from.byte()? {
         BYTES => StreamContent::Bytes(zstd::unpack(from.take(from.left())?, size)?),
         method @ (COLUMNS_BY_KEY | COLUMNS_APART | COLUMNS_POOLED | COLUMNS) => {
-            open_columns(&mut from, size, method, threads)?
+            let pooled = matches!(method, COLUMNS_POOLED | COLUMNS);
+            open_columns(&mut from, size, method, |from| Streams::unpack(from, size, pooled, threads))?
         }
         method @ (TEXT_BEFORE | TEXT) => {
             let maps = take_maps(&mut from)?;
@@ -277,11 +301,16 @@ pub(crate) fn front(packed: &[u8], size: usize) -> Result<(Vec<Vec<u8>>, Option<
     }
 }
 
-fn open_columns(from: &mut Taker<'_>, size: usize, method: u8, threads: usize) -> Result<StreamContent> {
+fn open_columns<'a>(
+    from: &mut Taker<'a>,
+    size: usize,
+    method: u8,
+    unpack: impl FnOnce(&mut Taker<'a>) -> Result<Streams>,
+) -> Result<StreamContent> {
     let maps = take_maps(from)?;
     let magic = from.byte()? == 1;
     let count = from.at_most((size / HEADER_SIZE) as u64, "count of events")?;
-    let streams = Streams::unpack(from, size, matches!(method, COLUMNS_POOLED | COLUMNS), threads)?;
+    let streams = unpack(from)?;
     let tail = from.bytes()?.to_vec();
     match from.left() {
         0 => Ok(StreamContent::Columns { method, maps, magic, count, streams, tail }),
@@ -344,8 +373,8 @@ mod tests {
     /// Packs a part of a log on its own.
     fn pack(log: &[u8]) -> (Vec<u8>, Method) {
         let piece = CutPiece { log: log.to_vec(), ..CutPiece::default() };
-        let packed =
-            deal(&piece, 0, &mut FormerImages::default(), &[]).unwrap().code(log, Level::Default).unwrap();
+        let packed = deal(&piece, 0, &mut FormerImages::default(), &[]).unwrap();
+        let packed = packed.code(log, Level::Default, &mut FormerColumns::default()).unwrap();
         if unpack(&packed, log.len()).is_ok_and(|back| back == log) {
             return (packed, Method::Columns);
         }

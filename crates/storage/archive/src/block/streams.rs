@@ -25,6 +25,7 @@
 //! ```
 
 mod heavy;
+mod known;
 mod sparse;
 
 use std::collections::{BTreeMap, HashSet};
@@ -37,6 +38,7 @@ use crate::codec::varint::{self, Taker};
 use crate::error::{Error, Result};
 
 use heavy::{HEAVY_MIN, HeavyColumns};
+pub(crate) use known::{CodePlaces, FormerColumns};
 pub(crate) use sparse::SparseStreams;
 
 /// The column a field goes to.
@@ -134,8 +136,14 @@ impl Streams {
     }
 
     /// Appends the code of all columns. `forms` has a number for the form of each column of each table, by
-    /// group from [`StreamColumn::TABLES`] up.
-    pub(crate) fn pack(&self, forms: &[Vec<u8>], level: Level, out: &mut Vec<u8>) -> Result<()> {
+    /// group from [`StreamColumn::TABLES`] up. Columns that have the same values in `former` keep their code.
+    pub(crate) fn pack(
+        &self,
+        forms: &[Vec<u8>],
+        level: Level,
+        former: &mut FormerColumns,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let pools = self.pools(forms);
         let pooled: HashSet<(usize, usize, u8)> = pools
             .iter()
@@ -144,16 +152,23 @@ impl Streams {
         let mut last_group = 0;
         for (group_index, group) in self.groups.iter().enumerate() {
             let mut before = EarlierColumns::default();
+            let mut former = former.group(group_index);
             for (slot, stream) in group.iter().enumerate() {
                 let alone = |kind| !pooled.contains(&(group_index, slot, kind));
                 if !stream.numbers.is_empty() && alone(NUMBERS) {
                     put_head(out, &mut last_group, StreamColumn::new(group_index, slot), NUMBERS);
-                    numbers::pack(&stream.numbers, &before, level, out)?;
+                    match former.numbers(slot, &stream.numbers) {
+                        Some(code) => out.extend_from_slice(code),
+                        None => numbers::pack(&stream.numbers, &before, level, out)?,
+                    }
                     before.push(&stream.numbers);
                 }
                 if !stream.strings.is_empty() && alone(STRINGS) {
                     put_head(out, &mut last_group, StreamColumn::new(group_index, slot), STRINGS);
-                    strings::pack(&stream.strings, &before, level, out)?;
+                    match former.strings(slot, &stream.strings) {
+                        Some(code) => out.extend_from_slice(code),
+                        None => strings::pack(&stream.strings, &before, level, out)?,
+                    }
                 }
             }
         }
@@ -300,6 +315,31 @@ impl Streams {
 
     /// Takes the columns of a block of `size` bytes; `pooled`: and its pools. `threads` are idle, the calling one among them.
     pub(crate) fn unpack(from: &mut Taker<'_>, size: usize, pooled: bool, threads: usize) -> Result<Streams> {
+        let mut places = CodePlaces::default();
+        Streams::unpack_by(from, (size, pooled), threads, (&FormerColumns::default(), &mut places))
+    }
+
+    /// Takes the columns as [`Streams::unpack`] does, and notes where the code of each is.
+    pub(crate) fn unpack_noting(
+        from: &mut Taker<'_>,
+        size: usize,
+        pooled: bool,
+        places: &mut CodePlaces,
+    ) -> Result<Streams> {
+        Streams::unpack_by(from, (size, pooled), 1, (&FormerColumns::default(), places))
+    }
+
+    /// Takes the columns as [`Streams::unpack`] does; those whose code was kept are those of the former block.
+    pub(crate) fn unpack_after(from: &mut Taker<'_>, size: usize, former: &FormerColumns) -> Result<Streams> {
+        Streams::unpack_by(from, (size, true), 1, (former, &mut CodePlaces::default()))
+    }
+
+    fn unpack_by(
+        from: &mut Taker<'_>,
+        (size, pooled): (usize, bool),
+        threads: usize,
+        (former, places): (&FormerColumns, &mut CodePlaces),
+    ) -> Result<Streams> {
         // No column has more fields than the block has bytes: each event takes at least 19.
         let mut memory = size.saturating_mul(MEMORY_FACTOR).saturating_add(MEMORY_SMALL);
         let mut streams = Streams::default();
@@ -331,28 +371,37 @@ impl Streams {
             }
             slot_min = slot;
             let kind = from.byte()?;
+            let column = StreamColumn::new(group, slot);
+            let left = from.left();
             let used = match kind {
                 NUMBERS => {
-                    let numbers = numbers::unpack(from, &streams.numbers_of(group), (memory / 8).min(size))?;
+                    let numbers = match former.take_numbers(column, from) {
+                        Some(numbers) => numbers,
+                        None => numbers::unpack(from, &streams.numbers_of(group), (memory / 8).min(size))?,
+                    };
                     let used = numbers.len() * 8;
-                    streams.at(StreamColumn::new(group, slot))?.numbers = numbers;
+                    streams.at(column)?.numbers = numbers;
                     used
                 }
                 STRINGS if threads > 1 && strings::text_size(*from)? >= HEAVY_MIN => {
-                    heavy.push(StreamColumn::new(group, slot), *from, strings::text_size(*from)?);
+                    heavy.push(column, *from, strings::text_size(*from)?);
                     strings::pass(from, size)?;
                     continue;
                 }
                 STRINGS => {
                     let before = streams.numbers_of(group);
-                    let strings = strings::unpack(from, &before, (memory / 8).min(size), memory.min(size))?;
-                    let used = strings.len() * 8 + strings.iter().map(<[u8]>::len).sum::<usize>();
-                    streams.at(StreamColumn::new(group, slot))?.strings = strings;
+                    let strings = match former.take_strings(column, from) {
+                        Some(strings) => strings,
+                        None => strings::unpack(from, &before, (memory / 8).min(size), memory.min(size))?,
+                    };
+                    let used = strings.len() * 8 + strings.size();
+                    streams.at(column)?.strings = strings;
                     used
                 }
                 other => return Err(Error::damaged("column", format!("kind {other}"), "0 or 1")),
             };
             memory = memory.checked_sub(used + STREAM_COST).ok_or_else(|| too_much(used))?;
+            places.note(column, kind, (left, from.left()));
         }
     }
 }
@@ -426,7 +475,7 @@ mod tests {
         (streams, forms)
     }
 
-    fn content(streams: &Streams) -> Vec<(usize, usize, Vec<i64>, StringList)> {
+    pub(super) fn content(streams: &Streams) -> Vec<(usize, usize, Vec<i64>, StringList)> {
         let groups = streams.groups.iter().enumerate();
         groups
             .flat_map(|(group, slots)| {
@@ -446,7 +495,7 @@ mod tests {
         for tables in [0, 1, POOL_MEMBERS_MIN - 1, POOL_MEMBERS_MIN, 300] {
             let (streams, forms) = streams(tables);
             let mut packed = Vec::new();
-            streams.pack(&forms, Level::Default, &mut packed).unwrap();
+            streams.pack(&forms, Level::Default, &mut FormerColumns::default(), &mut packed).unwrap();
             let mut from = Taker::new(&packed);
             let back = Streams::unpack(&mut from, SIZE, true, 1).unwrap();
             assert!(from.left() == 0 && content(&back) == content(&streams), "{tables}");
@@ -478,7 +527,7 @@ mod tests {
             }
         }
         let mut packed = Vec::new();
-        streams.pack(&forms, Level::Default, &mut packed).unwrap();
+        streams.pack(&forms, Level::Default, &mut FormerColumns::default(), &mut packed).unwrap();
         let back = Streams::unpack(&mut Taker::new(&packed), SIZE, true, 1).unwrap();
         assert!(content(&back) == content(&streams));
         assert!(packed.len() < 800 * 8, "{}: without its partner", packed.len());
@@ -488,7 +537,7 @@ mod tests {
     fn damaged_pools_are_errors_or_other_columns_and_never_a_panic() {
         let (streams, forms) = streams(20);
         let mut packed = Vec::new();
-        streams.pack(&forms, Level::Default, &mut packed).unwrap();
+        streams.pack(&forms, Level::Default, &mut FormerColumns::default(), &mut packed).unwrap();
         for length in 0..packed.len() {
             assert!(Streams::unpack(&mut Taker::new(&packed[..length]), SIZE, true, 1).is_err(), "{length}");
         }
@@ -526,7 +575,7 @@ mod tests {
     fn texts_are_taken_by_any_number_of_threads_and_damaged_by_none_without_an_error() {
         let streams = texts();
         let mut packed = Vec::new();
-        streams.pack(&[], Level::Default, &mut packed).unwrap();
+        streams.pack(&[], Level::Default, &mut FormerColumns::default(), &mut packed).unwrap();
         let size = streams.memory();
         for threads in [1, 2, 3, 16] {
             let back = Streams::unpack(&mut Taker::new(&packed), size, true, threads).unwrap();

@@ -83,6 +83,13 @@ impl<'a> Taker<'a> {
         Ok(front)
     }
 
+    /// Passes these bytes, if they come next.
+    pub(crate) fn skip(&mut self, bytes: &[u8]) -> bool {
+        let rest = self.bytes.strip_prefix(bytes);
+        self.bytes = rest.unwrap_or(self.bytes);
+        rest.is_some()
+    }
+
     /// Takes bytes preceded by their length.
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {
         let count = self.at_most(self.bytes.len() as u64, "length")?;

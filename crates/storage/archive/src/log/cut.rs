@@ -32,6 +32,17 @@ pub struct CutPiece {
     pub origin: Option<u64>,
     /// The part's transactions; `None`: they aren't told.
     pub directory: Option<BlockDirectory>,
+    /// The block that it is what is left of; `None`: it is none, or not known.
+    pub former: Option<FormerBlock>,
+}
+
+/// A block as it is packed in an object.
+#[derive(Debug)]
+pub struct FormerBlock {
+    /// The packed bytes, of which the checksum was compared.
+    pub packed: Vec<u8>,
+    /// Size of the block in its log, in bytes.
+    pub size: usize,
 }
 
 /// Cuts the log that a reader gives.
@@ -49,6 +60,8 @@ pub struct Cutter<R> {
     maps: Vec<Vec<u8>>,
     /// Finds the transactions; `None` before the first part, which has the log's head.
     walk: Option<DirectoryWalk>,
+    /// Where parts begin, the next one last, between two events.
+    begins: Vec<u64>,
 }
 
 impl<R: Read> Cutter<R> {
@@ -70,31 +83,47 @@ impl<R: Read> Cutter<R> {
             assembler: TransactionBoundaryParser::new(),
             maps: Vec::new(),
             walk: None,
+            begins: Vec::new(),
         }
+    }
+
+    /// Parts begin at these offsets, in order and between two events, unless they would be larger than blocks may be.
+    #[must_use]
+    pub fn beginning_at(self, mut begins: Vec<u64>) -> Self {
+        begins.reverse();
+        Cutter { begins, ..self }
     }
 
     /// The next part; `None` at the end.
     pub fn next_piece(&mut self) -> Result<Option<CutPiece>> {
-        self.fill()?;
+        let part_size = self.size_to_begin();
+        self.fill(part_size.unwrap_or(self.size_max))?;
         if self.buffer.is_empty() {
             return Ok(None);
         }
         let maps = self.maps.clone();
         let continues = self.assembler.is_open() || self.left_of_event > 0;
-        let size = self.size_of_piece();
+        let size = self.size_of_piece(part_size);
         let rest = self.buffer.split_off(size);
         let log = std::mem::replace(&mut self.buffer, rest);
         let offset = self.offset;
         self.offset += size as u64;
         let walk = self.walk.get_or_insert_with(|| DirectoryWalk::new(&events::head(&log)));
         let directory = walk.take(&log, offset, continues);
-        Ok(Some(CutPiece { offset, log, maps, continues, origin: None, directory }))
+        Ok(Some(CutPiece { offset, log, maps, continues, origin: None, directory, former: None }))
     }
 
-    fn fill(&mut self) -> Result<()> {
-        while !self.ended && self.buffer.len() < self.size_max {
+    /// How many bytes the next part has by where the one after it begins.
+    fn size_to_begin(&mut self) -> Option<usize> {
+        while self.begins.pop_if(|begin| *begin <= self.offset).is_some() {}
+        let size = usize::try_from(self.begins.last()? - self.offset).ok()?;
+        (size <= BLOCK_SIZE_MAX && !self.lost && self.left_of_event == 0).then_some(size)
+    }
+
+    fn fill(&mut self, size: usize) -> Result<()> {
+        while !self.ended && self.buffer.len() < size {
             let have = self.buffer.len();
-            self.buffer.resize(self.size_max, 0);
+            self.buffer.resize(size, 0);
             match self.reader.read(self.buffer.get_mut(have..).unwrap_or_default()) {
                 Ok(count) => {
                     self.ended = count == 0;
@@ -107,8 +136,8 @@ impl<R: Read> Cutter<R> {
         Ok(())
     }
 
-    /// How much of the buffer is the next piece.
-    fn size_of_piece(&mut self) -> usize {
+    /// How much of the buffer is the next piece, which may be told.
+    fn size_of_piece(&mut self, part_size: Option<usize>) -> usize {
         if self.lost {
             return self.buffer.len();
         }
@@ -123,6 +152,12 @@ impl<R: Read> Cutter<R> {
         while let Some(end) = event_end(&self.buffer, at) {
             self.feed(at, end);
             at = end;
+            if part_size == Some(at) {
+                if !self.assembler.is_open() {
+                    self.maps.clear();
+                }
+                return at;
+            }
             if !self.assembler.is_open() {
                 whole = Some((at, self.assembler.clone()));
             }

@@ -23,6 +23,7 @@ use crate::log::events;
 use crate::log::framing::LogFraming;
 use crate::log::payloads::{self, Codec, ExpandedLog, Payloads};
 use crate::operations::digest::{DigestReader, Hasher, digest, digest_to, of_object};
+use crate::operations::former_blocks::FormerBlocks;
 use crate::operations::presence::{CheckDepth, Inspector};
 use crate::operations::remove;
 use crate::operations::restore::codec_of;
@@ -302,7 +303,7 @@ impl<'a> Creator<'a> {
             active_size,
             erasures: Vec::new(),
         };
-        self.pack_entry(entry, &log, crc32, replaces)
+        self.pack_entry(entry, (&log, &FormerBlocks::default()), crc32, replaces)
     }
 
     /// Looks for a problem of the objects that should hold a log.
@@ -314,12 +315,18 @@ impl<'a> Creator<'a> {
         }
     }
 
-    /// Packs a log of the archive once more; `log` was restored from it. Its former objects are retired.
+    /// Packs a log of the archive once more; `log` was restored from it. Its former objects are retired. What is as it was in former blocks keeps
+    /// its code.
     ///
     /// # Errors
     ///
     /// As [`Creator::add`].
-    pub(crate) fn repack(&mut self, entry: &FileEntry, log: Arc<dyn ReadAt>) -> Result<()> {
+    pub(crate) fn repack(
+        &mut self,
+        entry: &FileEntry,
+        log: Arc<dyn ReadAt>,
+        former: &FormerBlocks,
+    ) -> Result<()> {
         let (sha256, _, crc32) = digest(&mut DigestReader::new(log.as_ref()))?;
         if sha256 != entry.sha256 {
             let what = format!("{}: SHA-256 of what was restored", entry.name);
@@ -327,7 +334,7 @@ impl<'a> Creator<'a> {
         }
         let replaces = Replaces::Packed(entry.objects.clone());
         let anew = FileEntry { objects: Vec::new(), packed_size: 0, times: None, ..entry.clone() };
-        self.pack_entry(anew, &log, crc32, replaces)
+        self.pack_entry(anew, (&log, former), crc32, replaces)
     }
 
     /// Packs what is left of a log of the archive after values were erased from it: `plain` is that log as it is packed, with
@@ -341,6 +348,7 @@ impl<'a> Creator<'a> {
         entry: &FileEntry,
         plain: Arc<Scratch>,
         note: ErasureNote,
+        former: &FormerBlocks,
     ) -> Result<()> {
         let replaces = Replaces::Erased(entry.objects.clone(), entry.sha256.clone());
         let mut anew = FileEntry {
@@ -368,13 +376,14 @@ impl<'a> Creator<'a> {
                 (anew.sha256, anew.size) = hasher.finish();
                 let same_until = ends.places()(plain_until).unwrap_or_else(log_begin);
                 anew.erasures.push(ErasureNote { same_until, ..note });
-                self.pack(&mut anew, DigestReader::new(plain.as_ref()), &mut ends.places())?;
+                let log = (DigestReader::new(plain.as_ref()), former);
+                self.pack(&mut anew, log, &mut ends.places())?;
             }
             None => {
                 let (sha256, size, _) = digest(&mut DigestReader::new(plain.as_ref()))?;
                 (anew.sha256, anew.size) = (sha256, size);
                 anew.erasures.push(note);
-                self.pack(&mut anew, DigestReader::new(plain.as_ref()), &mut |_| None)?;
+                self.pack(&mut anew, (DigestReader::new(plain.as_ref()), former), &mut |_| None)?;
             }
         }
         self.packed.push(PackedLog { entry: anew, replaces });
@@ -385,7 +394,7 @@ impl<'a> Creator<'a> {
     fn pack_entry(
         &mut self,
         mut entry: FileEntry,
-        log: &Arc<dyn ReadAt>,
+        (log, former): (&Arc<dyn ReadAt>, &FormerBlocks),
         crc32: u32,
         replaces: Replaces,
     ) -> Result<()> {
@@ -415,10 +424,11 @@ impl<'a> Creator<'a> {
         let packed = match &expanded {
             Some(expanded) => {
                 let file = DigestReader::new(expanded.file.as_ref());
-                self.pack(&mut entry, file, &mut expanded.ends.places()).map(drop)
+                self.pack(&mut entry, (file, former), &mut expanded.ends.places()).map(drop)
             }
             None => {
-                self.pack(&mut entry, DigestReader::new(log.as_ref()), &mut |_| None).and_then(|packed| {
+                let plain = (DigestReader::new(log.as_ref()), former);
+                self.pack(&mut entry, plain, &mut |_| None).and_then(|packed| {
                     let what = format!("{}: CRC-32 at a second reading", entry.name);
                     let changed = || Error::unexpected(what, packed, crc32);
                     if packed == crc32 { Ok(()) } else { Err(changed()) }
@@ -468,11 +478,11 @@ impl<'a> Creator<'a> {
     fn pack(
         &mut self,
         entry: &mut FileEntry,
-        log: DigestReader<'_>,
+        (log, former): (DigestReader<'_>, &FormerBlocks),
         origin: &mut (dyn FnMut(u64) -> Option<u64> + Send),
     ) -> Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
-        let mut cutter = Cutter::with_size(log, self.block_size);
+        let mut cutter = Cutter::with_size(log, self.block_size).beginning_at(former.begins());
         let mut gtids = GtidSet::default();
         let mut held = cutter.next_piece()?;
         let head = held.as_ref().map(|piece| events::head(&piece.log)).unwrap_or_default();
@@ -480,6 +490,7 @@ impl<'a> Creator<'a> {
         if let Some(piece) = &mut held {
             hasher.update(&piece.log);
             piece.origin = origin(piece.offset);
+            piece.former = former.at(piece.offset)?;
         }
         loop {
             let segment = match &mut self.segment {
@@ -496,6 +507,7 @@ impl<'a> Creator<'a> {
                 if let Some(piece) = &mut piece {
                     hasher.update(&piece.log);
                     piece.origin = origin(piece.offset).filter(|_| !piece.continues);
+                    piece.former = former.at(piece.offset)?;
                 }
                 Ok(piece)
             };

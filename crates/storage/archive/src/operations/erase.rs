@@ -23,8 +23,10 @@ use crate::error::{Error, Result};
 use crate::format::{ErasureNote, FileEntry, Manifest};
 use crate::operations::create::{Creator, seconds};
 use crate::operations::digest::Hasher;
+use crate::operations::former_blocks::FormerBlocks;
 use crate::operations::merge::restored;
 use crate::operations::part::{BlockRun, ObjectContents, runs, stray_runs};
+pub use crate::operations::plain_logs::{PlainLogs, read_ahead};
 use crate::operations::prune::{Keep, PruneSummary, prune};
 use crate::operations::restore::{self, LastObject};
 use crate::storage::{ArchiveStorage, ListedObject, ObjectName};
@@ -89,22 +91,30 @@ pub trait LogRemains {
     /// A log that can't be read.
     fn pass(&mut self, file: &FileEntry) -> Result<()>;
 
-    /// Writes what is left of the log, of which `plain` has the bytes with the transactions of payloads in their place.
+    /// Writes what is left of the log, of which `plain` has the bytes with the transactions of payloads in their place. It is packed in blocks that
+    /// begin at these offsets of them.
     ///
     /// # Errors
     ///
     /// A log that can't be read, output that fails.
-    fn write(&mut self, file: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write)
-    -> Result<WrittenRemains>;
+    fn write(
+        &mut self,
+        file: &FileEntry,
+        plain: Arc<Scratch>,
+        blocks: &[u64],
+        out: &mut dyn Write,
+    ) -> Result<WrittenRemains>;
 }
 
 /// What is left of a log was written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenRemains {
     /// How many row changes values were erased of.
     pub rows: u64,
     /// Up to this offset of `plain` the output has the same bytes; a transaction begins there.
     pub same_until: u64,
+    /// Where blocks began, and where what is left of them begins in the output, as far as it is known: they are packed faster.
+    pub block_begins: Vec<(u64, u64)>,
 }
 
 /// How to erase.
@@ -205,36 +215,14 @@ pub fn erase(
     let mut ignored = |_: &_| {};
     let mut creator = Creator::new(storage, options.workers, &mut ignored)?;
     creator.level(options.level);
-    let packed = manifest.files.iter().try_for_each(|file| {
-        let is_moved = plan.neighbours.iter().any(|log| log.name == file.name);
-        let is_erased = plan.logs.iter().any(|log| log.name == file.name);
-        let mut done = Ok(());
-        if is_moved || is_erased {
-            told(file);
-        }
-        if is_erased {
-            done = put_remains(storage, (&mut creator, file), options, remains)?;
-        } else {
-            remains.pass(file)?;
-        }
-        if is_moved {
-            done = match restored(storage, file, options.workers) {
-                Ok(log) => creator.repack(file, log).map(Ok)?,
-                Err(error) => Err(error),
-            };
-            summary.repacked += usize::from(done.is_ok());
-        }
-        if let Err(error) = done {
-            summary.failed.push((file.name.to_string(), error));
-        }
-        Ok(())
-    });
+    let packed =
+        pack_anew(storage, (&mut creator, &manifest), (plan, options), (remains, told), &mut summary);
     // The logs packed before an error are kept.
     creator.finish().and(packed)?;
     let manifest = Manifest::of_archive(storage)?;
     let named = manifest.named();
     summary.still_named = plan.objects.intersection(&named).cloned().collect();
-    let is_erased = |file: &&FileEntry| plan.logs.iter().any(|log| log.name == file.name) && file.is_erased();
+    let is_erased = |file: &&FileEntry| has_name(&plan.logs, file) && file.is_erased();
     summary.logs = manifest.files.iter().filter(is_erased).cloned().collect();
     summary.after = storage.stored()?;
     summary.after.retain(|object| named.contains(object.name.as_str()) && !stored.contains(&object.name));
@@ -242,24 +230,69 @@ pub fn erase(
     Ok(summary)
 }
 
+/// Whether one of these logs has the name of this one.
+fn has_name(logs: &[FileEntry], file: &FileEntry) -> bool {
+    logs.iter().any(|log| log.name == file.name)
+}
+
+/// Packs all logs of a plan.
+fn pack_anew(
+    storage: &dyn ArchiveStorage,
+    (creator, manifest): (&mut Creator<'_>, &Manifest),
+    (plan, options): (&ErasePlan, &EraseOptions),
+    (remains, told): (&mut dyn LogRemains, &mut dyn FnMut(&FileEntry)),
+    summary: &mut EraseSummary,
+) -> Result<()> {
+    let erased = manifest.files.iter().filter(|file| has_name(&plan.logs, file));
+    let erased: Vec<_> = erased.cloned().collect();
+    // The other threads pack.
+    read_ahead(storage, &erased, options.workers.div_ceil(2), |plain_logs| {
+        for file in &manifest.files {
+            let is_moved = has_name(&plan.neighbours, file);
+            let is_erased = has_name(&plan.logs, file);
+            let mut done = Ok(());
+            if is_moved || is_erased {
+                told(file);
+            }
+            if is_erased {
+                done = match plain_logs.next_log() {
+                    Ok(plain) => put_remains(storage, (creator, file, plain), options, remains)?,
+                    Err(error) => Err(error),
+                };
+            } else {
+                remains.pass(file)?;
+            }
+            if is_moved {
+                done = match restored(storage, file, options.workers) {
+                    Ok(log) => creator.repack(file, log, &FormerBlocks::of(storage, file)?).map(Ok)?,
+                    Err(error) => Err(error),
+                };
+                summary.repacked += usize::from(done.is_ok());
+            }
+            if let Err(error) = done {
+                summary.failed.push((file.name.to_string(), error));
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Packs what is left of a log. An inner error is that of this log alone.
 fn put_remains(
     storage: &dyn ArchiveStorage,
-    (creator, file): (&mut Creator<'_>, &FileEntry),
+    (creator, file, plain): (&mut Creator<'_>, &FileEntry, Arc<Scratch>),
     options: &EraseOptions,
     remains: &mut dyn LogRemains,
 ) -> Result<Result<()>> {
-    let plain = match plain(storage, file, options.workers) {
-        Ok(plain) => plain,
-        Err(error) => return Ok(Err(error)),
-    };
     let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
-    let WrittenRemains { rows, same_until } = remains.write(file, plain, &mut out)?;
+    let former = FormerBlocks::of(storage, file)?;
+    let WrittenRemains { rows, same_until, block_begins } =
+        remains.write(file, plain, &former.begins(), &mut out)?;
     out.flush().map_err(Error::io("write a temporary file"))?;
     let log = out.into_inner().map_err(|error| Error::io("write a temporary file")(error.into_error()))?;
     let note = ErasureNote { at: seconds(options.now), table: options.table.clone(), rows, same_until };
-    creator.put_erased(file, Arc::new(log), note).map(Ok)
+    creator.put_erased(file, Arc::new(log), note, &former.moved(&block_begins)).map(Ok)
 }
 
 /// A log as it is packed: with the transactions of its payloads in their place, except for payloads that are kept as they are. Its

@@ -20,6 +20,7 @@ use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::{FileEntry, Manifest, objects};
 use crate::operations::create::Creator;
+use crate::operations::former_blocks::FormerBlocks;
 use crate::operations::prune::{Keep, PruneSummary, prune};
 use crate::operations::restore;
 use crate::segment::{PACKED_MAX, PLAIN_MAX};
@@ -91,7 +92,7 @@ pub fn merge(
         let packed = run.iter().try_for_each(|file| {
             told(file);
             match restored(storage, file, workers) {
-                Ok(log) => creator.repack(file, log),
+                Ok(log) => creator.repack(file, log, &FormerBlocks::default()),
                 Err(error) => {
                     merged.failed.push((file.name.to_string(), error));
                     Ok(())

@@ -16,7 +16,7 @@ use crate::format::index;
 use crate::format::{FileEntry, Manifest, objects};
 use crate::log::events::{self, has_checksum};
 use crate::log::payloads::{Codec, compress};
-use crate::operations::digest::{DigestReader, Hasher};
+use crate::operations::digest::Hasher;
 use crate::operations::selection::{EventChoice, TransactionSelection};
 use crate::segment::Object;
 use crate::storage::ArchiveStorage;
@@ -170,16 +170,15 @@ pub(crate) fn plain(storage: &dyn ArchiveStorage, file: &FileEntry, workers: usi
     let missing = |error| gone(storage, objects(slice::from_ref(file)), error);
     let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
     let mut out = BufWriter::with_capacity(1 << 18, log);
-    blocks(storage, &last, file, &mut out, workers).map_err(missing)?;
+    let mut written = HashingWriter { out: &mut out, hasher: Hasher::default() };
+    blocks(storage, &last, file, &mut written, workers).map_err(missing)?;
+    let mut hasher = written.hasher;
     let log = out.into_inner().map_err(|error| Error::io("write a temporary file")(error.into_error()))?;
     let shared = Arc::new(log);
-    let mut hasher = Hasher::default();
-    match file.payload_level {
-        None => drop(io::copy(&mut DigestReader::new(shared.as_ref()), &mut hasher).map_err(Error::writing)?),
-        Some(level) => {
-            let codec = codec_of(file, level)?;
-            drop(compress(Arc::clone(&shared) as Arc<dyn ReadAt>, codec, &mut hasher, workers)?);
-        }
+    if let Some(level) = file.payload_level {
+        let codec = codec_of(file, level)?;
+        hasher = Hasher::default();
+        drop(compress(Arc::clone(&shared) as Arc<dyn ReadAt>, codec, &mut hasher, workers)?);
     }
     let (sha256, _) = hasher.finish();
     if sha256 != file.sha256 {

@@ -11,7 +11,7 @@ use crate::format::index::ContentsEntry;
 use crate::format::version::{VERSION, VERSION_DEFINITIONS, VERSION_HEADERS};
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
-use crate::log::{BLOCK_SIZE_MAX, CutPiece, events};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece, FormerBlock, events};
 use crate::segment::unpacker::{self, PackedBlocks, UnpackedBlocks};
 use crate::storage::ReadRange;
 
@@ -240,6 +240,16 @@ impl Object {
     /// Reads every block and compares its checksum.
     pub(crate) fn read_all(&self) -> Result<()> {
         self.index.blocks.iter().try_for_each(|entry| self.read(entry).map(drop))
+    }
+
+    /// A block as it is packed.
+    pub(crate) fn packed(&self, number: u32) -> Result<FormerBlock> {
+        let entry = self.index.blocks.get(number as usize);
+        let entry = entry
+            .ok_or_else(|| Error::damaged("index", format!("no block {number}"), "one of its blocks"))?;
+        let mut packed = Vec::new();
+        self.read_into(entry, &mut packed)?;
+        Ok(FormerBlock { packed, size: entry.size as usize })
     }
 
     /// Names the object, if the error does not.

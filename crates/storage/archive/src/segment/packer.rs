@@ -18,7 +18,7 @@ use binlogz_scratch_file::Scratch;
 
 use crate::block::former::{FormerImages, UnpackedBlock};
 use crate::block::slots::REFERENCES_MAX;
-use crate::block::{self, DealtFields, Method, OpenBlock};
+use crate::block::{self, DealtFields, FormerColumns, Method, OpenBlock};
 use crate::codec::Level;
 use crate::error::{Error, Result};
 use crate::format::BlockHeader;
@@ -251,17 +251,20 @@ impl Segment {
             budget.take(job.piece.log.len() + job.memory);
             Some(Ok(job))
         };
-        let code = |(): &mut (), job: Job| {
+        let code = |(): &mut (), mut job: Job| {
+            let mut former = former_columns(&mut job.piece);
             let mut entry = BlockEntry::of(&job.piece);
             entry.log = log;
             entry.references = job.references;
-            let packed = job.dealt.and_then(|dealt| dealt.code(&job.piece.log, level));
+            let packed = job.dealt.and_then(|dealt| dealt.code(&job.piece.log, level, &mut former));
             if packed.as_ref().is_ok_and(|packed| block::stands_alone(packed)) {
                 entry.references.clear();
             }
             // By the same core, right after they were coded, rather than by the one thread that compares.
+            let size = job.piece.log.len();
             let opened =
-                packed.as_ref().ok().and_then(|packed| block::open(packed, job.piece.log.len()).ok());
+                packed.as_ref().ok().and_then(|packed| block::open_after(packed, size, &former).ok());
+            drop(former);
             let found = BlockFindings::of(&job.piece, lengths.as_ref(), VERSION);
             let directory = job.piece.directory.as_ref();
             let directory = directory.map(|told| CodedDirectory::of(told, job.piece.offset)).transpose()?;
@@ -327,6 +330,12 @@ fn header_size_max(log: &LogEntry) -> u64 {
 fn stored_size_max(size: usize, header_max: u64) -> u64 {
     let packed_size = block::packed_size_max(size) as u64;
     packed_size + directory::room(packed_size) + header_max + size as u64 / 8
+}
+
+/// The columns of the block that the piece is what is left of. Without them all are coded.
+fn former_columns(piece: &mut CutPiece) -> FormerColumns {
+    let former = piece.former.take();
+    former.and_then(|former| block::former_columns(former.packed, former.size).ok()).unwrap_or_default()
 }
 
 /// The directory to store of a block with these contents: its tables are named as the contents name them, by their numbers.

@@ -59,10 +59,18 @@ impl LogRemains for Blanking {
         Ok(())
     }
 
-    fn write(&mut self, _: &FileEntry, plain: Arc<Scratch>, out: &mut dyn Write) -> Result<WrittenRemains> {
+    fn write(
+        &mut self,
+        _: &FileEntry,
+        plain: Arc<Scratch>,
+        blocks: &[u64],
+        out: &mut dyn Write,
+    ) -> Result<WrittenRemains> {
         let (left, count) = blanked(&bytes_of(&plain));
         out.write_all(&left).map_err(Error::writing)?;
-        Ok(WrittenRemains { rows: count, same_until: 4 })
+        // Nothing moves.
+        let block_begins = blocks.iter().map(|begin| (*begin, *begin)).collect();
+        Ok(WrittenRemains { rows: count, same_until: 4, block_begins })
     }
 }
 

@@ -307,7 +307,7 @@ mod tests {
     fn columns_by_key_are_taken_with_their_key_alone() {
         let streams = tracks();
         let mut packed = Vec::new();
-        streams.pack(&[], Level::Default, &mut packed).unwrap();
+        streams.pack(&[], Level::Default, &mut crate::block::FormerColumns::default(), &mut packed).unwrap();
         // Two columns of steps of eight bits, a point's second coordinate, and the vehicles.
         assert!(packed.len() < 3000 * 6, "{}", packed.len());
         for slot in [24, 32] {

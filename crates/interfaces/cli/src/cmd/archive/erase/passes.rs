@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use binlogz_archive::erase::{self, EraseCandidates, LogRemains, WrittenRemains};
+use binlogz_archive::erase::{self, EraseCandidates, LogRemains, PlainLogs, WrittenRemains};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{ArchiveStorage, ObjectName};
 use binlogz_archive::{Error as ArchiveError, Result as ArchiveResult, Scratch};
@@ -126,6 +126,18 @@ impl<'p> ErasePasses<'p> {
         candidates: &EraseCandidates,
         eraser: &mut Eraser<'p>,
     ) -> Result<Vec<(FileEntry, ErasureCounts)>> {
+        let storage = self.archive.storage;
+        erase::read_ahead(storage, &candidates.logs, self.workers, |plain_logs| {
+            self.look_at(candidates, plain_logs, eraser)
+        })
+    }
+
+    fn look_at(
+        &self,
+        candidates: &EraseCandidates,
+        plain_logs: &mut PlainLogs,
+        eraser: &mut Eraser<'p>,
+    ) -> Result<Vec<(FileEntry, ErasureCounts)>> {
         let files = &self.archive.manifest.files;
         let mut held = Vec::new();
         let progress = WorkProgress::counting("look for rows", "logs", files.len() as u64);
@@ -135,10 +147,9 @@ impl<'p> ErasePasses<'p> {
                 self.pass(eraser, file)?;
                 continue;
             }
-            let plain = erase::plain(self.archive.storage, file, self.workers)
-                .map_err(failure(self.archive.place))?;
+            let plain = plain_logs.next_log().map_err(failure(self.archive.place))?;
             let erasure = eraser
-                .write(&file.name, plain, &mut io::sink())
+                .write(&file.name, plain, &[], &mut io::sink())
                 .map_err(|error| self.failure(file, &error))?;
             if erasure.counts.is_any() {
                 held.push((file.clone(), erasure.counts));
@@ -233,11 +244,12 @@ impl LogRemains for ErasedRemains<'_, '_> {
         &mut self,
         file: &FileEntry,
         plain: Arc<Scratch>,
+        blocks: &[u64],
         out: &mut dyn Write,
     ) -> ArchiveResult<WrittenRemains> {
-        let written = self.eraser.write(&file.name, plain, out);
+        let written = self.eraser.write(&file.name, plain, blocks, out);
         let written = written.map_err(|error| self.passes.failure(file, &error));
-        let LogErasure { counts, same_until } = self.kept(written)?;
-        Ok(WrittenRemains { rows: counts.rows, same_until: same_until.unwrap_or_default() })
+        let LogErasure { counts, same_until, block_begins } = self.kept(written)?;
+        Ok(WrittenRemains { rows: counts.rows, same_until: same_until.unwrap_or_default(), block_begins })
     }
 }
