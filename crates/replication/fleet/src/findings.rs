@@ -99,6 +99,7 @@ pub fn of_source(source: &SourceDocument, now: u64) -> Vec<RelayFinding> {
     found.extend(receiving(source));
     found.extend(source.replicas.iter().filter_map(|replica| of_replica(replica, source)));
     found.extend(source.replicas.iter().filter_map(unreadable));
+    found.extend(source.replicas.iter().filter_map(no_copy));
     found.extend(refusals(&source.last_errors, now));
     found.extend(archiving(source, now));
     if let Some(free) = source.disk_free_bytes.filter(|free| *free < FREE_MIN) {
@@ -180,6 +181,20 @@ fn of_replica(replica: &ReplicaDocument, source: &SourceDocument) -> Option<Rela
         duration(lag)
     );
     Some(RelayFinding::new(Tone::Warning, said))
+}
+
+/// A replica that is sent masked rows, or not all of them: the source can't be restored from it.
+fn no_copy(replica: &ReplicaDocument) -> Option<RelayFinding> {
+    let ReplicaDocument { server_id, user, address, form, semi_sync, .. } = replica;
+    if replica.is_copy != Some(false) {
+        return None;
+    }
+    let what = if form == "masked" { "masked rows" } else { "the rows of some tables" };
+    let waits = if *semi_sync { ", and wait_for_replicas doesn't count its acknowledgements" } else { "" };
+    let said = format!(
+        "replica {server_id} ({user} from {address}) is sent {what}: it is no copy of the source{waits}"
+    );
+    Some(RelayFinding::new(Tone::Neutral, said))
 }
 
 /// A replica that is sent compressed transactions, and may stop at them or lose their rows: its account or a file's name asked for them.
@@ -305,6 +320,29 @@ mod tests {
             let told = found(form, false);
             assert!(told.len() == 1 && told[0].starts_with(expected), "{told:?}");
             assert_eq!(found(form, true), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_replica_that_is_no_copy_is_named() {
+        let found = |told: &str| {
+            source(&format!(
+                r#"{{"source": {{"server": "db1:3306", "phase": "receiving", "lag_seconds": 0}},
+                    "replicas": [{{"server_id": 7, "user": "a", "address": "10.0.0.7:1", "lag_seconds": 0, "lag_bytes": 0, {told}}}]}}"#
+            ))
+        };
+        let who = "note replica 7 (a from 10.0.0.7:1) is sent";
+        let masked = format!("{who} masked rows: it is no copy of the source");
+        assert_eq!(found(r#""form": "masked", "is_copy": false"#), [masked.as_str()]);
+        let counts = "wait_for_replicas doesn't count its acknowledgements";
+        assert_eq!(
+            found(r#""form": "masked", "is_copy": false, "semi_sync": true"#),
+            [format!("{masked}, and {counts}")]
+        );
+        let some = found(r#""form": "received", "is_copy": false"#);
+        assert_eq!(some, [format!("{who} the rows of some tables: it is no copy of the source")]);
+        for whole in [r#""form": "received", "is_copy": true, "semi_sync": true"#, r#""form": "received""#] {
+            assert_eq!(found(whole), [""; 0]);
         }
     }
 

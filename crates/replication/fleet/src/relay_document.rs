@@ -124,6 +124,10 @@ pub(crate) struct ReplicaDocument {
     pub(crate) server_id: u64,
     pub(crate) form: String,
     pub(crate) reads_compressed: Option<bool>,
+    /// Whether it gets every row as the source has it, and whether it acknowledges; relays of before don't tell the first.
+    pub(crate) is_copy: Option<bool>,
+    #[serde(default)]
+    pub(crate) semi_sync: bool,
     pub(crate) lag_bytes: u64,
     pub(crate) lag_seconds: Option<u64>,
 }

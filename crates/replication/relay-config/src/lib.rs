@@ -12,12 +12,14 @@ mod config;
 mod error;
 mod form_name;
 mod log_levels;
+mod masked_accounts;
 mod resolve;
 
 pub use config::{HttpConfig, ListenConfig, LogConfig, RelayConfig, SourceConfig, StoreConfig};
 pub use error::{ConfigError, Result};
 pub use form_name::{FormName, StoreName};
 pub use log_levels::{LogFormat, LogSettings, OWN_TARGETS, default_levels, levels};
+pub use masked_accounts::MaskedAccount;
 
 /// A configuration with a comment on every key; each commented line has its default, or an example.
 pub const COMMENTED: &str = include_str!("relay.toml");

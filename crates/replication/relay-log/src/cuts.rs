@@ -324,9 +324,61 @@ fn decode(text: &str, limit: u64, whole_before: FileNumber) -> Option<BTreeMap<F
 
 #[cfg(test)]
 mod tests {
+    use binlogz_store::{MemoryStorage, Position, StoreOptions};
+    use binlogz_testkit::builder::{LogBuilder, Release, transaction_events};
+
     use super::*;
 
     const UUID: &str = "1410447f-e54d-11f1-848d-02fc00000001";
+    const FILE: FileNumber = FileNumber(1);
+
+    /// A store whose only file is closed and has these bytes.
+    fn lent(log: &[u8]) -> BinlogStore {
+        let files = MemoryStorage::new();
+        storage::replace(&files, "binlog.000001", log).unwrap();
+        let (store, _) = BinlogStore::open(Arc::new(MemoryStorage::new()), StoreOptions::default()).unwrap();
+        store.ended_at(Position { file: FileNumber(2), offset: 4 });
+        store.lend(FILE, Arc::new(files), "binlog.000001");
+        store
+    }
+
+    /// A log of transactions with values of these sizes, and where they begin.
+    fn log_of(sizes: &[usize]) -> (Vec<u8>, Vec<u64>) {
+        let mut log = LogBuilder::new(Release::MYSQL_9_7);
+        let mut begins = Vec::new();
+        for size in sizes {
+            begins.push(log.offset());
+            log.transaction(&[&vec![b'x'; *size]]);
+        }
+        (log.take(), begins)
+    }
+
+    #[test]
+    fn cuts_are_found_again_before_the_same_transactions() {
+        let (log, begins) = log_of(&[900; 12]);
+        let whole = lent(&log);
+        let cuts = Cuts::open(Arc::new(MemoryStorage::new()), KeptNumbers::new(2500), &whole);
+        let before = cuts.of(&whole, FILE).unwrap();
+        assert!(before.len() > 2, "{before:?}");
+        let (log, moved) = log_of(&[900, 0, 900, 900, 0, 0, 900, 900, 900, 0, 900, 900]);
+        let left = lent(&log);
+        cuts.find_again(&left, FILE, "erased").unwrap();
+        let after = cuts.of(&left, FILE).unwrap();
+        assert_eq!(after.len(), before.len());
+        for (before, after) in before.iter().zip(&after) {
+            let transaction = begins.iter().position(|begin| *begin == before.stored).unwrap();
+            assert_eq!((after.stored, &after.gtids), (moved[transaction], &before.gtids));
+        }
+        // Of the same version they are known, wherever they would be.
+        cuts.find_again(&whole, FILE, "erased").unwrap();
+        assert_eq!(cuts.of(&left, FILE).unwrap(), after);
+
+        let mut anonymous = LogBuilder::new(Release::MYSQL_9_7);
+        (0..12).for_each(|_| drop(anonymous.transaction_without_gtid(&transaction_events(&[&[b'x'; 900]]))));
+        let refused = cuts.find_again(&lent(&anonymous.take()), FILE, "erased again").unwrap_err();
+        let expected = "binlog.000001: values were erased from it in the archive, and where its uncompressed files begin can't be found";
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
 
     #[test]
     fn what_is_remembered_comes_back_whole_or_not_at_all() {

@@ -443,6 +443,36 @@ fn the_scrub_finds_damage_and_the_archive_repairs_it_also_if_the_source_has_purg
     assert_eq!(relay.status()["scrub"]["repaired"], 2);
 }
 
+/// An archive's log that lost values is another one: nothing of it is put into a hole.
+#[test]
+fn an_archive_from_which_values_were_erased_repairs_nothing() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    let source = mysql.sandbox().start().unwrap();
+    let configuration = Configuration::of([url(&source)]).archive();
+    let mut relay = configuration.start(&folder);
+    let (log, whole) = closed_files(&source, &mut relay, &folder);
+    relay.wait_for("archive", |relay| {
+        (relay.status()["archive"]["last_file"].as_str() == Some("binlog.000002")).then_some(())
+    });
+    source.sql("PURGE BINARY LOGS TO 'binlog.000003'").unwrap();
+    relay.kill();
+    let erase =
+        ["archive", "erase", "arc", "--table", "d.t", "--where", "@1 = 3", "--blank", "@2", "--execute"];
+    let ran = folder.run(erase.into_iter().chain(["--grace", "0"]));
+    assert_eq!(ran.code, Some(0), "{}{}", ran.text(), ran.stderr);
+    // Before the erased row: there the bytes are the same, but for where they stand.
+    let mut damaged = whole.clone();
+    damaged[transactions(&whole)[2] + 30] ^= 1;
+    fs::write(&log, &damaged).unwrap();
+    let _ = fs::remove_file(folder.path("kept/relay.scrub"));
+    let mut relay = configuration.start(&folder);
+    let refused = "it was not repaired: in the archive, values were erased from binlog.000001; ";
+    relay.wait_for("refusal", |relay| relay.said().contains(refused).then_some(()));
+    assert_eq!(relay.get("/healthz").0, 503);
+    assert!(fs::read(&log).unwrap() == damaged);
+}
+
 /// Issue 42: it was archived as it was, and after its repair another log of this name was in the archive for ever.
 #[test]
 fn a_damaged_file_is_archived_once_it_is_repaired_and_those_before_it_at_once() {

@@ -1,5 +1,6 @@
 //! Accounts of the relay with a policy, on real servers: what they read is searched for planted values, and masked replicas follow.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -194,6 +195,89 @@ fn a_dump_ends_before_what_can_not_be_masked() {
     assert!(output.status.success(), "{told}");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(text.matches("### INSERT INTO `shop`.`t`").count() == 2 && !text.contains("planted"), "{text}");
+}
+
+/// A replica that acknowledges what this account is sent.
+fn acknowledging(mysql: &'static InstalledTool, relay: &Relay, user: &str) -> MysqlSandbox {
+    let replica = mysql.sandbox().start().unwrap();
+    replica
+        .sql(
+            "INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so';
+             SET GLOBAL rpl_semi_sync_replica_enabled = ON",
+        )
+        .unwrap();
+    relay.replicates_to(&replica, user, "SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1");
+    replica
+}
+
+/// A masked replica acknowledges, and nobody takes it for a copy: the relay waits in vain for one, as if it weren't there.
+#[test]
+fn a_masked_replica_is_not_waited_for() {
+    let mysql = require_tool!(Tool::Mysql);
+    let folder = Folder::new();
+    put_policy(&folder, &policy_of_all(&policies(DOCUMENT)[0].1));
+    let source = planted_source(mysql, "MINIMAL");
+    source
+        .sql(
+            "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';
+             SET GLOBAL rpl_semi_sync_source_timeout = 600000; SET GLOBAL rpl_semi_sync_source_enabled = ON",
+        )
+        .unwrap();
+    let mut relay = Configuration::of([url(&source)])
+        .source("semi_sync = true\nwait_for_replicas = 1\nwait_timeout_ms = 1500")
+        .listen("semi_sync = true")
+        .account("open", "form = \"uncompressed\"")
+        .account("staging", EXITS)
+        .account("part", "ignore_tables = [\"shop.orders\"]")
+        .ports(reserved_port(), reserved_port())
+        .start(&folder);
+    relay.has_all_of(&source);
+    let [masked, part] = ["staging", "part"].map(|user| acknowledging(mysql, &relay, user));
+    let acknowledged = |relay: &mut Relay, user: &str, is_copy: bool| {
+        relay.wait_for("acknowledgement", |relay| {
+            let status = relay.status();
+            let end = status["log"]["durable"]["position"].as_u64();
+            let mut replicas = status["replicas"].as_array()?.iter();
+            let replica = replicas.find(|replica| replica["user"] == user)?;
+            assert_eq!(replica["is_copy"], is_copy, "{replica}");
+            (replica["semi_sync"] == true && replica["acknowledged"]["position"].as_u64() == end)
+                .then_some(())
+        });
+    };
+    let next = Cell::new(9_876_540_000u64);
+    let insert = || {
+        next.set(next.get() + 1);
+        let id = next.get();
+        source.sql(&format!("INSERT INTO shop.everything (id, v) VALUES ({id}, 'planted')")).unwrap();
+    };
+    insert();
+    [&masked, &part].iter().for_each(|replica| replica.wait_for_source(&source).unwrap());
+    for user in ["staging", "part"] {
+        acknowledged(&mut relay, user, false);
+    }
+    let status = relay.status();
+    assert_eq!(
+        (&status["errors"]["replicas"], &status["source"]["replicas_waited_for"]),
+        (&1.into(), &0.into())
+    );
+    // One that is a copy is.
+    let copy = acknowledging(mysql, &relay, "open");
+    copy.wait_for_source(&source).unwrap();
+    acknowledged(&mut relay, "open", true);
+    relay.wait_for("the copy", |relay| {
+        insert();
+        (relay.status()["source"]["replicas_waited_for"] == 1).then_some(())
+    });
+    let doctor = folder.run(["relay", "doctor", "--config", "relay.toml"]);
+    let told = doctor.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [
+        "note account staging is sent a log masked by ",
+        "is sent masked rows: it is no copy of the source, and wait_for_replicas doesn't count its acknowledgements",
+        "is sent the rows of some tables: it is no copy",
+    ] {
+        assert!(told.contains(said), "{told}");
+    }
+    assert_eq!(told.matches("no copy").count(), 2, "{told}");
 }
 
 /// A replica that keeps everything it received.

@@ -22,6 +22,8 @@ pub(crate) struct DumpClient {
     pub(crate) form: Form,
     /// Whether that leaves by a policy.
     pub(crate) is_masked: bool,
+    /// Whether it gets every row as the source has it: otherwise nobody can rely on it as a copy.
+    pub(crate) is_copy: bool,
     /// The stored log's number.
     pub(crate) lineage: u64,
     /// Whether the replica acknowledges the transactions it receives.
@@ -214,6 +216,7 @@ mod tests {
             uuid: String::new(),
             form: Form::Uncompressed,
             is_masked: false,
+            is_copy: true,
             lineage: 2,
             semi_sync: false,
             profile: "mysql-5.6",

@@ -198,6 +198,8 @@ pub struct ReplicaStatus {
     pub lineage: u64,
     /// The position in the stored log up to which it was sent.
     pub place: LogPosition,
+    /// Whether it gets every row as the source has it; otherwise nobody waits for its acknowledgements.
+    pub is_copy: bool,
     /// Whether it acknowledges the transactions it receives (semi-synchronous replication).
     pub semi_sync: bool,
     /// The last acknowledged position in the stored log.

@@ -9,7 +9,7 @@ use binlogz_binlog::printable;
 use binlogz_figures::{Tone, wrapped};
 use binlogz_inspect::{SurveyedLog, SurveyedThing};
 use binlogz_relay::ReaderProfile;
-use binlogz_relay_config::RelayConfig;
+use binlogz_relay_config::{MaskedAccount, RelayConfig};
 use clap::Args;
 use serde::Serialize;
 
@@ -82,7 +82,11 @@ impl RelayDoctorCommand {
         let mut told = told(&relay, findings::now());
         let logs = match self.relay {
             Some(_) => Vec::new(),
-            None => logs(&read(&self.config)?, &relay, &mut told)?,
+            None => {
+                let config = read(&self.config)?;
+                told.extend(policies(&config, &relay));
+                logs(&config, &relay, &mut told)?
+            }
         };
         told.sort_by_key(|told| std::cmp::Reverse(told.tone));
         let is_well = told.iter().all(|told| told.tone <= Tone::Neutral);
@@ -92,6 +96,30 @@ impl RelayDoctorCommand {
         }
         Ok(if is_well { Exit::Done } else { Exit::Negative })
     }
+}
+
+/// The accounts whose logs are masked, with their policies as the files have them now.
+fn policies(config: &RelayConfig, relay: &RelayDocument) -> Vec<SourceFinding> {
+    let mut found = Vec::new();
+    for followed in &relay.sources {
+        let source = Some(followed.name.clone()).filter(|name| !name.is_empty());
+        for MaskedAccount { user, policy, digest } in config.masked_accounts(&followed.name) {
+            let (tone, said) = match digest {
+                Ok(digest) => {
+                    let place = policy.display();
+                    (
+                        Tone::Neutral,
+                        format!(
+                            "account {user} is sent a log masked by {place}, in files of names with -x{digest}"
+                        ),
+                    )
+                }
+                Err(error) => (Tone::Bad, format!("account {user}: exits: {error}")),
+            };
+            found.push(SourceFinding::new(source.as_ref(), tone, said));
+        }
+    }
+    found
 }
 
 /// Looks through the logs of all sources that are on this machine; what was found is told as well.

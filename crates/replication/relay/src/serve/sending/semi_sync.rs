@@ -5,7 +5,8 @@
 //! acknowledgement, a message of 0xef …        of one that was asked for, and of all before it
 //! ```
 //!
-//! We ask only for the last durable transaction, since its acknowledgement covers all earlier ones. A replica sends
+//! We ask only for the last durable transaction, since its acknowledgement covers all earlier ones. Those of a replica that gets masked rows, or not
+//! all of them, are shown and not waited for: nobody could restore the source from it. A replica sends
 //! nothing else during its dump. If it does, or acknowledges more than we asked for, we end the dump.
 
 use std::collections::VecDeque;
@@ -44,7 +45,8 @@ struct AskedAcknowledgement {
 pub(crate) struct SemiSync {
     connection: u32,
     lineage: u64,
-    acknowledgements: Arc<Acknowledgements>,
+    /// Where others wait for them; `None`: the client is no copy, and nobody does.
+    acknowledgements: Option<Arc<Acknowledgements>>,
     progress: Arc<DumpProgress>,
     packets: PacketReader,
     messages: MessageReader,
@@ -59,7 +61,7 @@ impl SemiSync {
     pub(crate) fn new(
         connection: u32,
         lineage: u64,
-        acknowledgements: Arc<Acknowledgements>,
+        acknowledgements: Option<Arc<Acknowledgements>>,
         progress: Arc<DumpProgress>,
     ) -> Self {
         SemiSync {
@@ -140,7 +142,9 @@ impl SemiSync {
 
     fn note(&mut self, stored: Position) {
         self.progress.acknowledged(stored);
-        self.acknowledgements.note(self.connection, self.lineage, stored);
+        if let Some(acknowledgements) = &self.acknowledgements {
+            acknowledgements.note(self.connection, self.lineage, stored);
+        }
     }
 }
 
@@ -162,6 +166,7 @@ mod tests {
     use binlogz_wire::packet::PacketWriter;
 
     use super::*;
+    use crate::replicas::acknowledgements::{WaitForReplicas, WaitResult};
     use crate::replicas::dumps::{DumpClient, Dumps};
 
     fn at(offset: u64) -> Position {
@@ -175,14 +180,18 @@ mod tests {
     }
 
     fn semi_sync() -> SemiSync {
-        let acknowledgements = Arc::new(Acknowledgements::default());
+        semi_sync_of(Some(Arc::new(Acknowledgements::default())))
+    }
+
+    fn semi_sync_of(acknowledgements: Option<Arc<Acknowledgements>>) -> SemiSync {
         let reader = DumpClient {
             user: "repl".into(),
             peer: ([127, 0, 0, 1], 1).into(),
             server_id: 1,
             uuid: String::new(),
             form: Form::Uncompressed,
-            is_masked: false,
+            is_masked: acknowledgements.is_none(),
+            is_copy: acknowledgements.is_some(),
             lineage: 1,
             semi_sync: true,
             profile: "mysql-8.3",
@@ -211,6 +220,21 @@ mod tests {
         let error = dump.take(&all).unwrap_err().to_string();
         assert_eq!(dump.progress.last_acknowledged(), Some(at(600)));
         assert!(error.contains("\"binlog-u.000007\" at 1600, expected acknowledgements"), "{error}");
+    }
+
+    #[test]
+    fn only_a_copy_is_waited_for() {
+        let acknowledgements = Arc::new(Acknowledgements::default());
+        let wait = WaitForReplicas { count: 1, timeout: Duration::from_millis(1) };
+        for (waited_for, expected) in
+            [(None, WaitResult::InVain), (Some(Arc::clone(&acknowledgements)), WaitResult::Enough)]
+        {
+            let mut dump = semi_sync_of(waited_for);
+            dump.sent(at(200), Some(("binlog-u.000007".into(), 1200)));
+            dump.take(&acknowledgement("binlog-u.000007", 1200)).unwrap();
+            assert_eq!(dump.progress.last_acknowledged(), Some(at(200)));
+            assert_eq!(acknowledgements.wait(wait, 1, at(200), || true), expected);
+        }
     }
 
     #[test]

@@ -70,6 +70,12 @@ impl KnownClient {
         self.account.as_ref()?.account().exits.as_deref()
     }
 
+    /// Whether it gets every row as the source has it.
+    fn is_copy(&self) -> bool {
+        let account = self.account.as_ref().map(|entered| entered.account());
+        account.is_none_or(|account| account.exits.is_none() && account.tables.is_all())
+    }
+
     /// A log in the forms that the account may read.
     fn forms<'a>(&'a self, kept: &'a LineageLog) -> Forms<'a> {
         self.server.conversions.of(kept).leaving(self.exits())
@@ -472,6 +478,7 @@ impl KnownClient {
             uuid: uuid.unwrap_or_default(),
             form,
             is_masked: self.exits().is_some(),
+            is_copy: self.is_copy(),
             lineage: kept.number,
             semi_sync: self.server.semi_sync && announced::semi_sync(variables),
             profile: profile.name,
@@ -518,10 +525,10 @@ impl KnownClient {
         kept: &LineageLog,
         file: FormFile,
     ) -> (Arc<DumpProgress>, Option<SemiSync>) {
-        let acknowledges = reader.semi_sync;
+        let (acknowledges, is_copy) = (reader.semi_sync, reader.is_copy);
         let progress = self.server.dumps.begin(self.connection, reader, file.file);
         let semi_sync = acknowledges.then(|| {
-            let acknowledgements = Arc::clone(&self.server.acknowledgements);
+            let acknowledgements = is_copy.then(|| Arc::clone(&self.server.acknowledgements));
             SemiSync::new(self.connection, kept.number, acknowledgements, Arc::clone(&progress))
         });
         (progress, semi_sync)

@@ -192,6 +192,7 @@ fn replica_status(
         translated_xa_transactions: seen.translated_xa,
         lineage: seen.reader.lineage,
         place: place_of(at),
+        is_copy: seen.reader.is_copy,
         semi_sync: seen.reader.semi_sync,
         acknowledged: seen.acknowledged.map(place_of),
         acknowledgements: seen.acknowledgements,

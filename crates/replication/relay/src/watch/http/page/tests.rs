@@ -39,6 +39,7 @@ fn replica(connection: u32, lag_seconds: Option<u64>) -> ReplicaStatus {
         form: "uncompressed",
         lineage: 1,
         place: at(107_374_182),
+        is_copy: true,
         semi_sync: false,
         acknowledged: None,
         acknowledgements: 0,
