@@ -4,6 +4,7 @@
 #   queue     each job is inserted, taken, done and deleted; 100 are left
 #   counters  1,000 counters, one increment each time
 #   sessions  one begins, eight are touched, the one that began 500 before ends
+#   bulk      rows that stay, 1,000 in a transaction
 #   oltp      10,000 rows as sysbench has them: in a transaction two updates, a delete, and the insert of that row again
 
 # changed_tables: the statements that make their tables, without a semicolon at the end.
@@ -39,6 +40,11 @@ changes() {
                 printf "UPDATE sessions SET seen = %d WHERE id = %d;\n", session * 10 + touch, (back < session ? session - back : session)
             }
             if (session > 500) printf "DELETE FROM sessions WHERE id = %d;\n", session - 500
+        }
+        if (kind == "bulk") for (first = 1; first <= events; first += 1000) {
+            for (row = first; row < first + 1000 && row <= events; row++)
+                printf "%s (%d, \"token-%d\", %d, REPEAT(\"d\", 120))", (row == first ? "INSERT INTO sessions VALUES" : ","), row, row, row
+            print ";"
         }
         if (kind == "oltp") for (event = 1; event <= events / 4; event++) {
             row = 1 + (event * 7919) % 10000

@@ -2,16 +2,16 @@
 # `binlogz recover --fold`, and `binlogz fold` with its log through `mysqlbinlog | mysql`, beside the logs themselves through `mysqlbinlog | mysql` and `binlogz recover`: applied to
 # copies of one server, with the same durability (sync_binlog = 1, innodb_flush_log_at_trx_commit = 1, its own binary log on), in turn. The tables must be equal.
 #
-# The logs, of about EVENTS transactions of one row each, are queue, counters or sessions, as scripts/workloads-lib.sh makes them.
-# Prints bytes, seconds and the factors, and the load of the machine before each.
+# The logs, of about EVENTS changes of one row each, are queue, counters, sessions, oltp or bulk, as scripts/workloads-lib.sh makes them.
+# Prints bytes, seconds, those of the clients and of the server on a processor, the factors by the clock and by all processors, and the load of the machine before each.
 #
-# usage: fold.sh               EVENTS=20000 WORKERS=4 KINDS="queue counters sessions" WAYS="mysqlbinlog recover fold recover-fold"
+# usage: fold.sh               EVENTS=20000 WORKERS=4 KINDS="queue counters sessions oltp bulk" WAYS="mysqlbinlog recover fold recover-fold"
 # Factors are those of recover to the other ways.
 # BINLOGZ names a program to try instead of a build.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-events=${EVENTS:-20000} workers=${WORKERS:-4} kinds=${KINDS:-queue counters sessions}
+events=${EVENTS:-20000} workers=${WORKERS:-4} kinds=${KINDS:-queue counters sessions oltp bulk}
 ways=${WAYS:-mysqlbinlog recover fold recover-fold}
 . scripts/measure-lib.sh
 binlogz=$(binlogz_program quick)
@@ -21,9 +21,9 @@ PATH=$mysql/bin:$mysql/sbin:$PATH
 . scripts/workloads-lib.sh
 begin_work
 
-sums() { sql 'CHECKSUM TABLE w.jobs, w.counters, w.sessions'; }
-# now: seconds.
-now() { date +%s.%N; }
+sums() { sql 'CHECKSUM TABLE w.jobs, w.counters, w.sessions, w.sbtest1'; }
+# server_time: seconds of the server on a processor so far.
+server_time() { awk -v hz="$(getconf CLK_TCK)" '{ printf "%.2f", ($14 + $15) / hz }' "/proc/$running/stat"; }
 
 initialize "$work/base"
 serve "$work/base" 1 0
@@ -44,13 +44,9 @@ mysqldump --no-defaults -uroot -S "$work/sock" --no-data --databases w >"$work/s
 stop
 rm -r "$work/base"
 
-# applied KIND HOW: seconds that it takes to apply the log to the server as it was before.
-applied() {
-    local kind=$1 log=${logs[$1]} begin end
-    cp -a "$work/before-$kind" "$work/now"
-    rm "$work/now/auto.cnf"
-    serve "$work/now" 2 1
-    begin=$(now)
+# apply KIND HOW: the log to the server.
+apply() {
+    local log=${logs[$1]}
     case $2 in
         mysqlbinlog) mysqlbinlog --no-defaults "$log" | mysql --no-defaults -uroot -S "$work/sock" ;;
         recover)
@@ -64,21 +60,31 @@ applied() {
             mysqlbinlog --no-defaults --skip-gtids "$work/folded" | mysql --no-defaults -uroot -S "$work/sock"
             ;;
     esac
-    end=$(now)
+}
+
+# applied KIND HOW: seconds that it takes to apply the log to the server as it was before: by the clock, of the clients and of the server.
+applied() {
+    local kind=$1 before TIMEFORMAT='%R %U %S'
+    cp -a "$work/before-$kind" "$work/now"
+    rm "$work/now/auto.cnf"
+    serve "$work/now" 2 1
+    before=$(server_time)
+    { time apply "$kind" "$2" 2>&3; } 3>&2 2>"$work/took"
+    echo "$(cat "$work/took") $before $(server_time)" | awk '{ printf "%.2f %.2f %.2f\n", $1, $2 + $3, $5 - $4 }'
     [ "$(sums)" = "${equal[$kind]}" ] || { echo "$kind by $2: the tables differ" >&2; exit 1; }
     stop
     rm -r "$work/now"
-    echo "$begin $end" | awk '{ printf "%.2f\n", $2 - $1 }'
 }
 
-printf '%-9s %12s %-13s %10s %8s %s\n' log bytes way seconds factor load
+printf '%-9s %12s %-13s %8s %8s %8s %12s %s\n' log bytes way seconds clients server factors load
 for kind in $kinds; do
     recover=
     for way in $ways; do
         load=$(cut -d' ' -f1-2 /proc/loadavg)
         took=$(applied "$kind" "$way")
         [ "$way" != recover ] || recover=$took
-        printf '%-9s %12s %-13s %10s %8s %s\n' "$kind" "$(stat -c %s "${logs[$kind]}")" "$way" "$took" \
-            "$([ -z "$recover" ] || echo "$recover $took" | awk '{ printf "%.1f", $1 / $2 }')" "$load"
+        read -r clock clients server <<<"$took"
+        printf '%-9s %12s %-13s %8s %8s %8s %12s %s\n' "$kind" "$(stat -c %s "${logs[$kind]}")" "$way" "$clock" "$clients" "$server" \
+            "$([ -z "$recover" ] || echo "$recover $took" | awk '{ printf "%.1f (%.1f)", $1 / $4, ($2 + $3) / ($5 + $6) }')" "$load"
     done
 done
