@@ -30,6 +30,32 @@ pub(crate) struct WantedLogs {
     values: Vec<ValueCondition>,
     /// Where the parts of one archived log begin that have rows which meet all conditions on values.
     runs: Option<BTreeSet<u64>>,
+    /// Values that no row has as NULL which meets the conditions.
+    filled: BTreeSet<NamedValue>,
+}
+
+/// A column of a table, or a field of one: by their names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NamedValue {
+    pub(crate) column: String,
+    pub(crate) field: Option<String>,
+}
+
+impl NamedValue {
+    fn of(expression: &Expr) -> Option<Self> {
+        match expression {
+            Expr::Column(column) => Some(NamedValue { column: column.name.clone(), field: None }),
+            Expr::ScalarFunction(call) => match (call.func.name(), call.args.as_slice()) {
+                ("get_field", [Expr::Column(column), Expr::Literal(name, _)]) => {
+                    Some(NamedValue { column: column.name.clone(), field: Some(text(name)?) })
+                }
+                _ => None,
+            },
+            // NULL becomes NULL.
+            Expr::Cast(cast) => Self::of(&cast.expr),
+            _ => None,
+        }
+    }
 }
 
 /// A condition on a column of a user table, before or after the change. It may be the one whose keys an archive knows.
@@ -111,6 +137,32 @@ impl WantedLogs {
 
     /// Takes a condition that every row has to meet; `false`: it leaves everything.
     pub(crate) fn narrow(&mut self, condition: &Expr) -> bool {
+        let narrowed = self.narrow_parts(condition);
+        self.fill(condition) || narrowed
+    }
+
+    /// Takes which value isn't NULL in rows that meet a condition; `false`: it says nothing that wouldn't be known otherwise.
+    fn fill(&mut self, condition: &Expr) -> bool {
+        let (value, is_all) = match condition {
+            Expr::IsNotNull(value) => (value, true),
+            Expr::InList(list) => (&list.expr, false),
+            Expr::Between(between) => (&between.expr, false),
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+                (if matches!(**left, Expr::Literal(..)) { right } else { left }, false)
+            }
+            _ => return false,
+        };
+        let Some(value) = NamedValue::of(value) else { return false };
+        self.filled.insert(value);
+        is_all
+    }
+
+    /// Whether no wanted row has NULL there.
+    pub(crate) fn is_filled(&self, value: &NamedValue) -> bool {
+        self.filled.contains(value)
+    }
+
+    fn narrow_parts(&mut self, condition: &Expr) -> bool {
         if let Some((subject, values)) = values(condition)
             && let Some(narrowed) = self.narrow_values(subject, &values)
         {
@@ -248,6 +300,7 @@ impl WantedLogs {
             logged,
             values,
             runs,
+            filled: _,
         } = self;
         let every = Span::default();
         gtids.is_none() && *committed == every && *logged == every && values.is_empty() && runs.is_none()
@@ -319,6 +372,12 @@ pub(crate) fn base_condition(condition: &Expr) -> Option<BaseCondition> {
     };
     let values: Vec<_> = values.iter().map(value).collect::<Option<_>>()?;
     (!values.is_empty() && values.len() <= PROBES_MAX).then_some(BaseCondition { column, values })
+}
+
+/// Whether it is never met by NULL.
+fn is_comparison(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
 /// The values of a column or expression that a condition leaves.
@@ -455,6 +514,13 @@ impl std::fmt::Display for WantedLogs {
             if span != Span::default() {
                 parts.push(format!("{name}=[{} {}]", span.first, span.last));
             }
+        }
+        if !self.filled.is_empty() {
+            let filled = self.filled.iter().map(|value| match &value.field {
+                Some(field) => format!("{}.{field}", value.column),
+                None => value.column.clone(),
+            });
+            parts.push(format!("filled=[{}]", filled.collect::<Vec<_>>().join(" ")));
         }
         let mut columns: Vec<_> = self.values.iter().map(|key| key.column.as_str()).collect();
         columns.dedup();

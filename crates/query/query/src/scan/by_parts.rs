@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 
+use binlogz_archive::directory::{DirectoryStep, NeededDirectory};
+use binlogz_archive::format::directory::DirectoryGroups;
 use binlogz_archive::part::BlockRun;
 use binlogz_binlog::event::{FormatDescription, version_number};
 use binlogz_binlog::{EventReader, EventType};
@@ -92,16 +94,22 @@ impl ScanPlan {
     ) -> Result<bool> {
         let mut left: BTreeMap<u64, usize> = parts.iter().map(|part| (part.start, part.blocks)).collect();
         let mut step_size = PARTS_FIRST;
+        let mut timed = None;
         while !left.is_empty() {
             demand.wait(&|| end.is_over());
             let filter = PartFilter::now(self);
+            if timed.is_none() && filter.asks_for_times() {
+                timed = Some(self.timed_parts(index)?);
+            }
+            let is_timed = |start| timed.as_ref().is_some_and(|timed: &BTreeSet<_>| timed.contains(&start));
             let mut step = BTreeSet::new();
             self.logs.each_run(index, &mut |run| {
                 if step.len() >= step_size || !left.contains_key(&run.start()) {
                     return;
                 }
                 let blocks = left.remove(&run.start()).unwrap_or_default();
-                match filter.may_be_in(run, self.reader.is_of_rows(), &self.logs) {
+                let of_rows = (self.reader.is_of_rows(), &*self.logs);
+                match filter.may_be_in(run, is_timed(run.start()), of_rows) {
                     true => drop(step.insert(run.start())),
                     false => counts.blocks_skipped.add(blocks),
                 }
@@ -136,6 +144,42 @@ impl ScanPlan {
             });
         })?;
         Ok(is_divided.then_some(parts))
+    }
+
+    /// Where the parts of a log begin of which the archive tells that all transactions have a time of commit.
+    fn timed_parts(&self, index: usize) -> Result<BTreeSet<u64>> {
+        let needed = NeededDirectory { groups: DirectoryGroups::TIMES, as_logged: false };
+        let mut parts = Vec::new();
+        let directory = self.logs.directory(index, needed, &mut |run| {
+            parts.push((run.start(), run.block_count()));
+            true
+        })?;
+        let Some(directory) = directory else { return Ok(BTreeSet::new()) };
+        let mut told = directory.told();
+        let mut timed = BTreeSet::new();
+        for (start, blocks) in parts {
+            let is_read = |step: &DirectoryStep| match step {
+                DirectoryStep::Read(range) => range.contains(&start),
+                DirectoryStep::Told(_) => false,
+            };
+            if directory.steps().iter().any(is_read) {
+                continue;
+            }
+            let mut is_timed = true;
+            for (object, number) in told.by_ref().take(blocks) {
+                // A block isn't opened to find whether it has to be opened.
+                is_timed = is_timed && !directory.opens(object, number);
+                if is_timed {
+                    let block = directory.block(object, number);
+                    let block = block.map_err(|error| self.logs.archive_error(index, &error))?;
+                    is_timed = block.entries().all(|entry| !entry.has_begun || entry.committed_at.is_some());
+                }
+            }
+            if is_timed {
+                timed.insert(start);
+            }
+        }
+        Ok(timed)
     }
 
     /// How many rows a part has.

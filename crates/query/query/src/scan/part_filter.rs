@@ -4,6 +4,8 @@
 //! ```text
 //! gtid IN (…), id >= 7 AND id <= 9     as a condition of the statement: wanted logs
 //! AND, OR, CASE … THEN filter          of what each of them leaves
+//! x IS NULL                            nothing, if the statement's conditions leave no NULL there; of committed_at, the parts that may have
+//!                                      transactions without this time
 //! anything else                        everything: rows are checked above
 //! ```
 
@@ -12,13 +14,13 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{
-    BinaryExpr, CaseExpr, CastExpr, DynamicFilterPhysicalExpr, InListExpr, Literal,
+    BinaryExpr, CaseExpr, CastExpr, DynamicFilterPhysicalExpr, InListExpr, IsNullExpr, Literal,
 };
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::ScanPlan;
 use crate::logs::Logs;
-use crate::logs::wanted::{Subject, WantedLogs};
+use crate::logs::wanted::{NamedValue, Subject, WantedLogs};
 use crate::tables::MadeColumn;
 
 /// The parts of logs that a filter leaves.
@@ -32,7 +34,12 @@ pub(super) enum PartFilter {
     All(Vec<PartFilter>),
     /// Those that one of these leaves.
     Any(Vec<PartFilter>),
+    /// Those that may have transactions without a time of commit.
+    Untimed,
 }
+
+/// The column of the times of commit.
+const COMMITTED_AT: &str = "committed_at";
 
 impl PartFilter {
     /// The filters of a scan, as they are now.
@@ -59,6 +66,13 @@ impl PartFilter {
             let then = case.when_then_expr().iter().map(|(_, then)| then);
             let each = then.chain(case.else_expr()).map(|then| Self::of(then.as_ref(), scan));
             return PartFilter::Any(each.collect());
+        }
+        if let Some(is_null) = filter.downcast_ref::<IsNullExpr>() {
+            return match named(is_null.arg().as_ref(), scan) {
+                Some(value) if scan.wanted.is_filled(&value) => PartFilter::Nothing,
+                Some(NamedValue { column, field: None }) if column == COMMITTED_AT => PartFilter::Untimed,
+                Some(_) | None => PartFilter::Everything,
+            };
         }
         match literal(filter) {
             Some(ScalarValue::Boolean(Some(false) | None)) => PartFilter::Nothing,
@@ -102,15 +116,30 @@ impl PartFilter {
         }
     }
 
-    /// Whether a part of an archived log can have rows that meet it.
-    pub(super) fn may_be_in(&self, run: &BlockRun<'_>, is_of_rows: bool, logs: &Logs) -> bool {
-        let leaves = |filter: &PartFilter| filter.may_be_in(run, is_of_rows, logs);
+    /// Whether a part of an archived log can have rows that meet it. `is_timed`: all its transactions have a time of commit.
+    pub(super) fn may_be_in(
+        &self,
+        run: &BlockRun<'_>,
+        is_timed: bool,
+        (is_of_rows, logs): (bool, &Logs),
+    ) -> bool {
+        let leaves = |filter: &PartFilter| filter.may_be_in(run, is_timed, (is_of_rows, logs));
         match self {
             PartFilter::Everything => true,
             PartFilter::Nothing => false,
+            PartFilter::Untimed => !is_timed,
             PartFilter::Of(wanted) => wanted.may_be_in(run, is_of_rows, logs),
             PartFilter::All(all) => all.iter().all(leaves),
             PartFilter::Any(any) => any.iter().any(leaves),
+        }
+    }
+
+    /// Whether it asks which transactions have a time of commit.
+    pub(super) fn asks_for_times(&self) -> bool {
+        match self {
+            PartFilter::Everything | PartFilter::Nothing | PartFilter::Of(_) => false,
+            PartFilter::Untimed => true,
+            PartFilter::All(filters) | PartFilter::Any(filters) => filters.iter().any(Self::asks_for_times),
         }
     }
 }
@@ -127,12 +156,20 @@ fn subject(expression: &dyn PhysicalExpr, scan: &ScanPlan) -> Option<Subject> {
         let is_wider = cast.cast_type().is_integer() && matches!(field, Subject::Field(_));
         return is_wider.then_some(field);
     }
+    let NamedValue { column, field } = named(expression, scan)?;
+    Some(field.map_or(Subject::Column(column), Subject::Field))
+}
+
+/// The names of the column, or the field, that an expression is.
+fn named(expression: &dyn PhysicalExpr, scan: &ScanPlan) -> Option<NamedValue> {
     let schema = scan.reader.schema();
+    let name = |column: usize| Some(schema.fields().get(column)?.name().clone());
     match scan.output(expression)? {
-        MadeColumn::Column(column) => Some(Subject::Column(schema.fields().get(column)?.name().clone())),
+        MadeColumn::Column(column) => Some(NamedValue { column: name(column)?, field: None }),
         MadeColumn::Field(column, field) => {
             let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
-            Some(Subject::Field(fields.get(field)?.name().clone()))
+            let field = Some(fields.get(field)?.name().clone());
+            Some(NamedValue { column: name(column)?, field })
         }
     }
 }
