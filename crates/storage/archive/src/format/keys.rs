@@ -224,29 +224,48 @@ impl BitWriter {
     }
 }
 
+/// Bits that are read at once.
+const WORD_BITS: u32 = 56;
+
 struct BitReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl BitReader<'_> {
-    fn bit(&mut self) -> Option<bool> {
-        let byte = self.bytes.get(self.at / 8)?;
-        let bit = byte >> (self.at % 8) & 1 == 1;
-        self.at += 1;
-        Some(bit)
+    /// The next bits, the first one lowest: at least [`WORD_BITS`], with zeros after the end.
+    fn word(&self) -> u64 {
+        let bytes = self.bytes.get(self.at / 8..).unwrap_or_default();
+        let word = match bytes.first_chunk() {
+            Some(whole) => u64::from_le_bytes(*whole),
+            None => bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+        };
+        word >> (self.at % 8)
     }
 
+    /// The next difference; `None`: the bits end before it does.
     fn difference(&mut self, bits: u8) -> Option<u64> {
-        let mut high = 0u64;
-        while self.bit()? {
-            high += 1;
+        let mut high = 0;
+        let mut word = self.word();
+        let mut ones = word.trailing_ones();
+        while ones >= WORD_BITS {
+            high += u64::from(WORD_BITS);
+            self.at += WORD_BITS as usize;
+            word = self.word();
+            ones = word.trailing_ones();
         }
-        let mut low = 0;
-        for place in 0..bits {
-            low |= u64::from(self.bit()?) << place;
+        high += u64::from(ones);
+        let begin = ones + 1;
+        if begin + u32::from(bits) > WORD_BITS {
+            self.at += begin as usize;
+            word = self.word();
+        } else {
+            self.at += begin as usize;
+            word >>= begin;
         }
-        Some(high.checked_shl(bits.into())? | low)
+        let low = word & ((1 << bits) - 1);
+        self.at += usize::from(bits);
+        (self.at <= self.bytes.len() * 8).then_some(high << bits | low)
     }
 }
 
@@ -277,6 +296,26 @@ mod tests {
         }
         assert_eq!(Filter::new(&there, 100), None);
         assert_eq!(Filter::new(&[], 1_000), None);
+    }
+
+    #[test]
+    fn differences_of_every_size_come_back() {
+        for bits in BITS_MIN..=BITS_MAX {
+            let differences = [0, 1, 7, 100, 51 << bits, (56 << bits) - 1, 56 << bits, 300 << bits | 5, 3];
+            let mut out = BitWriter::default();
+            for difference in differences {
+                (0..difference >> bits).for_each(|_| out.put(true));
+                out.put(false);
+                (0..bits).for_each(|bit| out.put(difference >> bit & 1 == 1));
+            }
+            let mut from = BitReader { bytes: &out.bytes, at: 0 };
+            for difference in differences {
+                assert_eq!(from.difference(bits), Some(difference), "{bits}");
+            }
+            from = BitReader { bytes: &out.bytes[..out.bytes.len() - 1], at: 0 };
+            let read = std::iter::from_fn(|| from.difference(bits)).take(20).count();
+            assert!((7..9).contains(&read), "{read} with {bits}");
+        }
     }
 
     #[test]
