@@ -98,6 +98,9 @@ fn leaf(path: &[&str], kind: &DataType) -> Vec<String> {
 fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Option<EncodingChoice> {
     let encodings = encodings(columns.first()?.data_type());
     let (first, _) = encodings.split_first()?;
+    if columns.iter().map(|column| column.len()).sum::<usize>() < ROWS_MIN {
+        return Some(EncodingChoice { path: ColumnPath::new(path), has_dictionary: true, encoding: *first });
+    }
     let mut rows = ROWS_TRIED;
     let tried: Vec<ArrayRef> = columns
         .iter()
@@ -110,9 +113,6 @@ fn best(path: Vec<String>, columns: &[ArrayRef], base: &WriterProperties) -> Opt
     let tried: Vec<&dyn Array> = tried.iter().map(|column| column.as_ref() as &dyn Array).collect();
     let tried = concat(&tried).ok()?;
     let path = ColumnPath::new(path);
-    if tried.len() < ROWS_MIN {
-        return Some(EncodingChoice { path, has_dictionary: true, encoding: *first });
-    }
     let sizes =
         encodings.iter().filter_map(|&encoding| Some((size(&tried, Some(encoding), base)?, encoding)));
     let (size_apart, encoding) = sizes.min_by_key(|(size, _)| *size)?;
