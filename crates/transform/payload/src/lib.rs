@@ -68,7 +68,7 @@ pub use codec::server::ServerGeneration;
 pub use compress::extract::{ExtractedTransaction, Extraction, TransactionExtractor, TransactionSize};
 pub use compress::transaction_compressor::{CompressOptions, TransactionCompressor};
 pub use error::{Error, Result};
-pub use expand::expanded_part::{ExpandedPart, PartSink};
+pub use expand::expanded_part::{EventsPart, ExpandedPart, PartSink};
 pub use expand::payload_stream::{PayloadSizes, PayloadStream, check_inside};
 pub use expand::transaction_expander::TransactionExpander;
 pub use rewritten::arriving_events::{ArrivingEvents, ReservedEvent};

@@ -350,10 +350,9 @@ impl EventVisitor<StoredChecksum> for Reframe<'_, '_> {
     #[inline]
     fn end(&mut self, _: StoredChecksum) -> Result<()> {
         self.append([0; CHECKSUM_SIZE].get(..self.checksum_size).unwrap_or_default())?;
-        match &self.parts {
-            Some(parts) if !parts.is_open() && self.spool.size() - self.start >= PASSED_ON_FROM => {
-                self.begin_passing_on()
-            }
+        match &mut self.parts {
+            Some(parts) if parts.is_open() => parts.end_event(),
+            Some(_) if self.spool.size() - self.start >= PASSED_ON_FROM => self.begin_passing_on(),
             _ => Ok(()),
         }
     }

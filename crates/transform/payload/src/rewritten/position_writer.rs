@@ -189,6 +189,15 @@ impl<W: Write> PositionWriter<W> {
         self.place(event, Origin::Made(positions), room.offset, context)
     }
 
+    /// Writes whole events that were newly made, with positions and checksums.
+    pub fn made(&mut self, events: &mut [u8], positions: PositionRule, context: LogContext) -> Result<()> {
+        self.place(events, Origin::Made(positions), self.offset, context)?;
+        // As many as these are not collected: that would copy them.
+        self.inner()?.write_all(events)?;
+        self.advance(events.len() as u64);
+        Ok(())
+    }
+
     /// Begins events that were newly made, at the place where the log is.
     pub fn begin_made(&self, positions: PositionRule, context: LogContext) -> ArrivingEvents {
         ArrivingEvents::new(Origin::Made(positions), self.offset(), context)

@@ -14,8 +14,8 @@ use std::panic;
 use std::thread;
 
 use binlogz_payload::{
-    ArrivingEvents, Error as PayloadError, ExpandedPart, PieceContext, PositionRule, PositionWriter,
-    ReservedEvent, RewrittenPiece, Spool, TransactionExpander,
+    ArrivingEvents, Error as PayloadError, EventsPart, ExpandedPart, PieceContext, PositionRule,
+    PositionWriter, ReservedEvent, RewrittenPiece, Spool, TransactionExpander,
 };
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -34,7 +34,7 @@ pub(super) fn expand_on(
     threads: bool,
     writer: &mut PositionWriter<&mut dyn LogOutput>,
 ) -> Result<RewrittenPiece, Error> {
-    let mut target = PartWriter { writer, unit, place, open: None };
+    let mut target = PartWriter { writer, unit, place, room: None, event: None };
     if !threads {
         let reader = unit.reader(0..unit.size);
         let mut broken = None;
@@ -84,8 +84,10 @@ struct PartWriter<'a, 'w> {
     writer: &'a mut PositionWriter<&'w mut dyn LogOutput>,
     unit: &'a LargeUnit,
     place: PieceContext,
-    /// The transaction being written.
-    open: Option<(ReservedEvent, ArrivingEvents)>,
+    /// Room for the GTID event of the transaction being written.
+    room: Option<ReservedEvent>,
+    /// The event that comes in several parts.
+    event: Option<ArrivingEvents>,
 }
 
 impl PartWriter<'_, '_> {
@@ -97,24 +99,36 @@ impl PartWriter<'_, '_> {
                 let size = before.end - before.start;
                 let from = offset + before.start;
                 self.writer.moved(self.unit.reader(before), size, from, context)?;
-                let room = self.writer.reserve(gtid_size)?;
-                self.open = Some((room, self.writer.begin_made(PositionRule::Own, context)));
+                self.room = Some(self.writer.reserve(gtid_size)?);
                 Ok(Vec::new())
             }
-            ExpandedPart::Events(bytes) => {
-                if let Some((_, events)) = &mut self.open {
-                    self.writer.push(events, &bytes)?;
-                }
+            ExpandedPart::Events(EventsPart { mut bytes, is_whole: true }) => {
+                self.end_event()?;
+                self.writer.made(&mut bytes, PositionRule::Own, context)?;
+                Ok(bytes)
+            }
+            ExpandedPart::Events(EventsPart { bytes, is_whole: false }) => {
+                let writer = &mut self.writer;
+                let event = self.event.get_or_insert_with(|| writer.begin_made(PositionRule::Own, context));
+                writer.push(event, &bytes)?;
                 Ok(bytes)
             }
             ExpandedPart::End { mut gtid, positions, verified } => {
-                if let Some((room, events)) = self.open.take() {
-                    self.writer.end_made(&events)?;
+                self.end_event()?;
+                if let Some(room) = self.room.take() {
                     self.writer.fill(&room, &mut gtid, positions, context, verified)?;
                     self.writer.inner()?.change(room.written_before, &gtid)?;
                 }
                 Ok(gtid)
             }
+        }
+    }
+
+    /// The event that came in several parts must be whole.
+    fn end_event(&mut self) -> Result<(), PayloadError> {
+        match self.event.take() {
+            Some(event) => self.writer.end_made(&event),
+            None => Ok(()),
         }
     }
 }

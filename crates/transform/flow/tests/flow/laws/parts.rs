@@ -25,8 +25,13 @@ fn value(number: usize, size: usize) -> Vec<u8> {
     words.collect()
 }
 
+/// Sizes of values that come to 700,000 bytes: larger than a part, as large as one, and small ones that end beside its end.
+const SIZES: [&[usize]; 2] = [&[700_000], &[300_000, 256_000, 100_000, 40_000, 3_000, 904, 96]];
+
 fn payload(bytes: usize) -> PayloadBody {
-    let values: Vec<Vec<u8>> = (0..bytes.div_ceil(700_000)).map(|number| value(number, 700_000)).collect();
+    let groups = 0..bytes.div_ceil(700_000);
+    let sizes = groups.flat_map(|number| SIZES[number % 2]).enumerate();
+    let values: Vec<Vec<u8>> = sizes.map(|(number, &size)| value(number, size)).collect();
     let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
     PayloadBody::zstd(&inner_transaction(&values))
 }
