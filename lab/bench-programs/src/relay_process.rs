@@ -113,11 +113,16 @@ impl RelayProcess {
 
     /// Seconds of processor time.
     pub(crate) fn cpu(&self) -> Result<f64, RelayFailure> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        Ok((ticks(11) + ticks(12)) / TICKS)
+        cpu_of(self.child.id())
     }
+}
+
+/// Seconds of processor time that a process took.
+pub(crate) fn cpu_of(pid: u32) -> Result<f64, RelayFailure> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+    Ok((ticks(11) + ticks(12)) / TICKS)
 }
 
 impl Drop for RelayProcess {

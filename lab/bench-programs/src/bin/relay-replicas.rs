@@ -1,7 +1,10 @@
 //! Many replicas on one relay: memory for each, processor time while all are idle and for each transaction, and how long all of them
 //! need to catch up after the relay was killed.
 //!
-//! usage: `relay-replicas BINLOGZ [REPLICAS [SECONDS [FORM]]]`
+//! usage: `relay-replicas BINLOGZ [REPLICAS [SECONDS [FORM [MEGABYTES]]]]`
+//!
+//! MEGABYTES of transactions of 60 KB are what all of them catch up with after the kill, in place of 1,000 small ones; then as many new
+//! replicas read as much from the source itself, and the processor time of both for each GB is printed.
 //!
 //! REPLICAS (1000) connections of our own client, each a replica with a uuid of its own. They are idle for SECONDS (20),
 //! and are served the form FORM (received). Each checks that the log it gets goes on where it ended, across all
@@ -39,19 +42,22 @@ const MISSED: usize = 1000;
 
 fn main() -> Result<(), RelayFailure> {
     let mut args = env::args().skip(1);
-    let binlogz = args.next().ok_or("usage: relay-replicas BINLOGZ [REPLICAS [SECONDS [FORM]]]")?;
+    let binlogz =
+        args.next().ok_or("usage: relay-replicas BINLOGZ [REPLICAS [SECONDS [FORM [MEGABYTES]]]]")?;
     let mut number = |default: usize| args.next().map_or(Ok(default), |text| text.parse());
     let count = number(1000)?;
     let seconds = Duration::from_secs(number(20)? as u64);
     let form = args.next().unwrap_or_else(|| "received".to_owned());
+    let megabytes: Option<usize> = args.next().map(|text| text.parse()).transpose()?;
 
     let folder = tempfile::tempdir()?;
     let secret = folder.path().join("password");
     fs::write(&secret, format!("{PASSWORD}\n"))?;
     fs::set_permissions(secret, fs::Permissions::from_mode(0o600))?;
     let mysql = Tool::Mysql.find()?;
-    let source = mysql.sandbox().option("innodb-buffer-pool-size", "32M").start()?;
-    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT)")?;
+    let sandbox = mysql.sandbox().option("innodb-buffer-pool-size", "32M");
+    let source = sandbox.option("max-connections", &(count + 50).to_string()).start()?;
+    source.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body MEDIUMTEXT)")?;
     write(&source, 1000)?;
 
     let config = format!(
@@ -116,7 +122,14 @@ fn main() -> Result<(), RelayFailure> {
     );
 
     drop(relay);
-    write(&source, MISSED)?;
+    let (_, end_before) = source.position()?;
+    match megabytes {
+        None => write(&source, MISSED)?,
+        Some(megabytes) => {
+            let large = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 1700));\n";
+            source.sql(&large.repeat(megabytes * 1_000_000 / 61_300))?;
+        }
+    }
     let began = Instant::now();
     let relay = RelayProcess::start(&binlogz, folder.path(), "kept", &config)?;
     let ready = began.elapsed();
@@ -129,11 +142,50 @@ fn main() -> Result<(), RelayFailure> {
         began.elapsed().as_secs_f64(),
         relay.cpu()?
     );
+    let delivered = (source.position()?.1 - end_before) * count as u64;
+    println!(
+        "the relay: {:.2} s of CPU for each GB of {:.2}",
+        per_gb(relay.cpu()?, delivered),
+        gb(delivered)
+    );
     println!(
         "memory then: {:.1} MiB, at most {:.1} MiB",
         relay.status("VmRSS:")? / 1024.0,
         relay.status("VmHWM:")? / 1024.0
     );
+    clients.is_over.store(true, Ordering::Release);
+    clients.check()?;
+    if megabytes.is_some() {
+        drop(relay);
+        from_the_source(&source, count, end_before)?;
+    }
+    Ok(())
+}
+
+fn gb(bytes: u64) -> f64 {
+    bytes as f64 / 1e9
+}
+
+fn per_gb(seconds: f64, bytes: u64) -> f64 {
+    seconds / gb(bytes)
+}
+
+/// As many replicas read the source's log from `begin` on.
+fn from_the_source(source: &MysqlSandbox, count: usize, begin: u64) -> Result<(), RelayFailure> {
+    let (name, end) = source.position()?;
+    let pid = source.pid().ok_or("the source is gone")?;
+    let before = relay_process::cpu_of(pid)?;
+    let clients = Arc::new(Clients::new(count, source.port()));
+    for at in 0..count {
+        let clients = Arc::clone(&clients);
+        let name = name.clone();
+        let follow = move || clients.follow_from(at, LogEnd { name, offset: begin });
+        thread::Builder::new().name(format!("replica {at}")).stack_size(STACK_SIZE).spawn(follow)?;
+    }
+    clients.wait_for_end(source, "received")?;
+    let delivered = (end - begin) * count as u64;
+    let cpu = relay_process::cpu_of(pid)? - before;
+    println!("mysqld: {:.2} s of CPU for each GB of {:.2}", per_gb(cpu, delivered), gb(delivered));
     clients.is_over.store(true, Ordering::Release);
     clients.check()
 }
@@ -204,7 +256,10 @@ impl Clients {
     }
 
     fn follow(&self, at: usize) {
-        let mut end = LogEnd { name: String::new(), offset: 4 };
+        self.follow_from(at, LogEnd { name: String::new(), offset: 4 });
+    }
+
+    fn follow_from(&self, at: usize, mut end: LogEnd) {
         while !self.is_over.load(Ordering::Acquire) {
             // It ends when the relay does: then it is asked again.
             let _ = self.receive(at, &mut end);
