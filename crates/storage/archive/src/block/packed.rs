@@ -55,6 +55,10 @@ const TEXT_EIGHTHS: usize = 9;
 /// It is not even looked at if columns take less than one byte of this many.
 const COLUMNS_GOOD: usize = 16;
 
+/// Whether it is tried, one byte in this many says, at least these.
+const SAMPLE_SHARE: usize = 4;
+const SAMPLE_MIN: usize = 512 << 10;
+
 /// How a block was packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
@@ -169,10 +173,19 @@ fn is_worth_trying(log: &[u8], columns: usize, tail: usize, level: Level) -> Res
         Level::Fast => Ok(tail > columns / 2),
         Level::Default if columns < log.len() / COLUMNS_GOOD => Ok(false),
         Level::Default => {
-            Ok(zstd::pack(log, zstd::Effort::Sample)?.len() < columns.saturating_mul(TEXT_EIGHTHS) / 8)
+            let sample = middle(log);
+            let expected = zstd::pack(sample, zstd::Effort::Sample)?.len() * log.len() / sample.len().max(1);
+            Ok(expected < columns.saturating_mul(TEXT_EIGHTHS) / 8)
         }
         Level::Max => Ok(true),
     }
+}
+
+/// The bytes in the middle that say what a block would take as text.
+fn middle(log: &[u8]) -> &[u8] {
+    let size = (log.len() / SAMPLE_SHARE).max(SAMPLE_MIN).min(log.len());
+    let start = (log.len() - size) / 2;
+    log.get(start..start + size).unwrap_or_default()
 }
 
 /// Whether a packed block needs no other: its references are not needed.

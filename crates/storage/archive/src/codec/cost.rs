@@ -57,6 +57,11 @@ impl CodeTime {
     /// PPMd of order 5.
     pub(crate) const PPMD: CodeTime =
         CodeTime { start: 30_000, byte: 0, packed_byte: 350, packed_byte_by_ratio: 2400 };
+    /// PPMd of order 3 over phrases, and of order 2.
+    pub(crate) const PPMD_PHRASES: CodeTime =
+        CodeTime { start: 200_000, byte: 6, packed_byte: 370, packed_byte_by_ratio: 0 };
+    pub(crate) const PPMD_PHRASES_QUICK: CodeTime =
+        CodeTime { start: 200_000, byte: 6, packed_byte: 240, packed_byte_by_ratio: 0 };
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! - `strings`: byte strings, plain, through a dictionary, or as shapes with numbers in them
 //! - `delta`: a string as its difference from an older one
 //! - `text`: bytes, through zstd or PPMd
+//! - `phrases`: a text's frequent phrases as one byte each, before PPMd
 //! - `cost`: what a code costs in bytes and time, by the level
 //! - `hash`: to look up bytes that occurred before
 //! - `varint`: integers and lengths in as few bytes as they need; the cursor that reads packed bytes
@@ -16,6 +17,7 @@ pub(crate) mod cost;
 pub(crate) mod delta;
 pub(crate) mod hash;
 pub(crate) mod numbers;
+mod phrases;
 pub(crate) mod ppmd;
 pub(crate) mod strings;
 pub(crate) mod text;

@@ -2,9 +2,10 @@
 //! smaller than zstd's at higher levels, and takes as long to unpack as to pack.
 //!
 //! ```text
-//! 0  1  order of the model, 2 to 16
+//! 0  1  order of the model, 2 to 16; with 0x80 the text has phrases that were replaced
 //! 1  1  log2 of the model's memory in bytes, 16 to 24
-//! 2     the range coder's bytes, with an end marker
+//! 2     if there are: the phrases, see phrases.rs
+//!       the range coder's bytes, with an end marker
 //! ```
 
 use std::cell::RefCell;
@@ -13,6 +14,8 @@ use std::io::{Read, Write};
 
 use ppmd_rust::{Ppmd7Decoder, Ppmd7Encoder};
 
+use crate::codec::phrases::{Phrases, ReplacedText};
+use crate::codec::varint::Taker;
 use crate::error::{Error, Result};
 
 /// The order written: how many bytes the model looks back.
@@ -21,12 +24,18 @@ pub(crate) const ORDER: u8 = 6;
 const ORDER_QUICK: u8 = 5;
 /// Another one that may be smaller: for documents that repeat in large parts.
 pub(crate) const ORDER_LONG: u8 = 12;
+/// The orders written where phrases were replaced: a byte is a word or more then.
+pub(crate) const ORDER_PHRASES: u8 = 3;
+pub(crate) const ORDER_PHRASES_QUICK: u8 = 2;
+/// A bit beside the order: phrases were replaced.
+const WITH_PHRASES: u8 = 0x80;
 const ORDERS: std::ops::RangeInclusive<u8> = 2..=16;
 /// The memory of a model. A model that is full begins again: more memory than this hardly helps 8 MiB of text.
 const MEMORY_LOG_MIN: u8 = 16;
 const MEMORY_LOG_MAX: u8 = 24;
 /// The most memory where time counts: it stays in a core's caches.
 const MEMORY_LOG_MAX_QUICK: u8 = 22;
+const MEMORY_LOG_MAX_PHRASES: u8 = 22;
 /// The memory of a model for each byte of text, as a power of two.
 const MEMORY_FACTOR_LOG: u32 = 4;
 
@@ -45,15 +54,36 @@ pub(crate) fn pack(bytes: &[u8], order: u8) -> Result<Vec<u8>> {
     pack_within(bytes, order, MEMORY_LOG_MAX)
 }
 
-/// Packs bytes where time counts.
+/// Packs bytes by a model that looks back less far.
 pub(crate) fn pack_quick(bytes: &[u8]) -> Result<Vec<u8>> {
     pack_within(bytes, ORDER_QUICK, MEMORY_LOG_MAX_QUICK)
 }
 
+/// Packs a text with phrases replaced.
+pub(crate) fn pack_replaced(replaced: &ReplacedText, order: u8) -> Result<Vec<u8>> {
+    let memory_log = memory_log(replaced.bytes.len(), MEMORY_LOG_MAX_PHRASES);
+    let mut out = vec![order | WITH_PHRASES, memory_log];
+    replaced.phrases.put(replaced.bytes.len(), &mut out);
+    pack_model(&replaced.bytes, order, memory_log, out)
+}
+
+/// The size of a sample of a text with phrases replaced, which is packed as [`pack_replaced`] does.
+pub(crate) fn sample_size(sample: &[u8], order: u8) -> Result<usize> {
+    Ok(pack_within(sample, order, MEMORY_LOG_MAX_PHRASES)?.len())
+}
+
 fn pack_within(bytes: &[u8], order: u8, memory_log_max: u8) -> Result<Vec<u8>> {
-    let memory_log = (bytes.len().max(1).ilog2() + 1 + MEMORY_FACTOR_LOG) as u8;
-    let memory_log = memory_log.clamp(MEMORY_LOG_MIN, memory_log_max);
-    let out = vec![order, memory_log];
+    let memory_log = memory_log(bytes.len(), memory_log_max);
+    pack_model(bytes, order, memory_log, vec![order, memory_log])
+}
+
+/// The memory of a model for so many bytes, as a power of two.
+fn memory_log(size: usize, max: u8) -> u8 {
+    let memory_log = (size.max(1).ilog2() + 1 + MEMORY_FACTOR_LOG) as u8;
+    memory_log.clamp(MEMORY_LOG_MIN, max)
+}
+
+fn pack_model(bytes: &[u8], order: u8, memory_log: u8, out: Vec<u8>) -> Result<Vec<u8>> {
     let mut encoder = Ppmd7Encoder::new(out, order.into(), 1 << memory_log).map_err(failed)?;
     encoder.write_all(bytes).and_then(|()| encoder.finish(true)).map_err(failed)
 }
@@ -81,6 +111,16 @@ fn unpack_anew(packed: &[u8], size: usize) -> Result<Vec<u8>> {
     let Some((&[order, memory_log], coded)) = packed.split_first_chunk() else {
         return Err(Error::damaged("PPMd model", "its end", "its order and memory"));
     };
+    if order & WITH_PHRASES == 0 {
+        return unpack_model(coded, order, memory_log, size);
+    }
+    let mut from = Taker::new(coded);
+    let (phrases, replaced) = Phrases::take(&mut from, size)?;
+    let model = from.take(from.left())?;
+    phrases.restore(&unpack_model(model, order & !WITH_PHRASES, memory_log, replaced)?, size)
+}
+
+fn unpack_model(coded: &[u8], order: u8, memory_log: u8, size: usize) -> Result<Vec<u8>> {
     if !ORDERS.contains(&order) || !(MEMORY_LOG_MIN..=MEMORY_LOG_MAX).contains(&memory_log) {
         return Err(Error::damaged(
             "PPMd model",

@@ -4,6 +4,7 @@
 //! of more, zstd's fast level on all and samples say what the others would make of them.
 
 use crate::codec::cost::{CodeTime, Price};
+use crate::codec::phrases::ReplacedText;
 use crate::codec::{Level, ppmd, zstd};
 use crate::error::Result;
 
@@ -27,6 +28,11 @@ pub(crate) enum ByteContent {
 const WHOLE_MAX: usize = 128 << 10;
 /// Bytes looked at, in each of two places, of more.
 const SAMPLE: usize = 16 << 10;
+/// Bytes looked at to choose between PPMd's models, where there are so many times as many.
+const MODEL_SAMPLE: usize = 64 << 10;
+const MODEL_SHARE: usize = 6;
+/// The quick model must cost less by one part in this many.
+const MODEL_MARGIN: u64 = 64;
 /// Bytes of which zstd's fast level saves less than one in this many are noise.
 const NOISE: usize = 64;
 
@@ -39,8 +45,8 @@ pub(crate) fn pack(bytes: &[u8], content: ByteContent, level: Level) -> Result<(
     }
     let by_zstd = zstd::pack(bytes, zstd::Effort::Medium)?;
     if with_ppmd {
-        let by_ppmd = ppmd::pack_quick(bytes)?;
-        let cost = price.cost(CodeTime::PPMD, bytes.len(), by_ppmd.len());
+        let (time, by_ppmd) = pack_text(bytes, price)?;
+        let cost = price.cost(time, bytes.len(), by_ppmd.len());
         if cost < price.cost(CodeTime::ZSTD_MEDIUM, bytes.len(), by_zstd.len()) {
             return Ok((Coder::Ppmd, by_ppmd));
         }
@@ -51,8 +57,12 @@ pub(crate) fn pack(bytes: &[u8], content: ByteContent, level: Level) -> Result<(
 /// Codes bytes as small as possible.
 fn pack_smallest(bytes: &[u8]) -> Result<(Coder, Vec<u8>)> {
     let mut by_ppmd = ppmd::pack(bytes, ppmd::ORDER)?;
+    let mut others = vec![ppmd::pack(bytes, ppmd::ORDER_LONG)?, ppmd::pack_quick(bytes)?];
+    if let Some(replaced) = ReplacedText::of(bytes) {
+        others.push(ppmd::pack_replaced(&replaced, ppmd::ORDER_PHRASES)?);
+    }
     // Of words in no order the shortest is the smallest.
-    for other in [ppmd::pack(bytes, ppmd::ORDER_LONG)?, ppmd::pack_quick(bytes)?] {
+    for other in others {
         if other.len() < by_ppmd.len() {
             by_ppmd = other;
         }
@@ -75,12 +85,12 @@ fn pack_many(bytes: &[u8], with_ppmd: bool, price: Price) -> Result<(Coder, Vec<
     let medium = expected.of(zstd::pack(&sample, zstd::Effort::Medium)?.len());
     let medium_cost = price.cost(CodeTime::ZSTD_MEDIUM, count, medium);
     if with_ppmd {
-        let by_ppmd = expected.of(ppmd::pack_quick(&sample)?.len());
+        let (time, sample) = pack_text(&sample, price)?;
         let least = medium_cost.min(quick_cost);
-        if price.cost(CodeTime::PPMD, count, by_ppmd) < least {
-            let packed = ppmd::pack_quick(bytes)?;
+        if price.cost(time, count, expected.of(sample.len())) < least {
+            let (time, packed) = pack_text(bytes, price)?;
             // Long repetitions don't show in a sample.
-            if price.cost(CodeTime::PPMD, count, packed.len()) < least {
+            if price.cost(time, count, packed.len()) < least {
                 return Ok((Coder::Ppmd, packed));
             }
         }
@@ -92,6 +102,32 @@ fn pack_many(bytes: &[u8], with_ppmd: bool, price: Price) -> Result<(Coder, Vec<
         }
     }
     Ok((Coder::Zstd, quick))
+}
+
+/// Codes bytes by PPMd, with phrases replaced if there are any; says by which of its models.
+fn pack_text(bytes: &[u8], price: Price) -> Result<(CodeTime, Vec<u8>)> {
+    let Some(replaced) = ReplacedText::of(bytes) else {
+        return Ok((CodeTime::PPMD, ppmd::pack_quick(bytes)?));
+    };
+    let (time, order) = phrases_model(&replaced.bytes, price)?;
+    Ok((time, ppmd::pack_replaced(&replaced, order)?))
+}
+
+/// The model of a text with phrases replaced: the one that looks back less far, if a sample says that the other isn't worth its time.
+fn phrases_model(replaced: &[u8], price: Price) -> Result<(CodeTime, u8)> {
+    let usual = (CodeTime::PPMD_PHRASES, ppmd::ORDER_PHRASES);
+    let quick = (CodeTime::PPMD_PHRASES_QUICK, ppmd::ORDER_PHRASES_QUICK);
+    if replaced.len() < MODEL_SAMPLE * MODEL_SHARE {
+        return Ok(usual);
+    }
+    let start = (replaced.len() - MODEL_SAMPLE) / 2;
+    let sample = replaced.get(start..start + MODEL_SAMPLE).unwrap_or_default();
+    let cost = |(time, order): (CodeTime, u8)| -> Result<u64> {
+        Ok(price.cost(time, sample.len(), ppmd::sample_size(sample, order)?))
+    };
+    // The usual model gains more by what follows the sample.
+    let by_quick = cost(quick)?;
+    Ok(if by_quick + by_quick / MODEL_MARGIN < cost(usual)? { quick } else { usual })
 }
 
 /// What zstd's fast level makes of all bytes and of a sample: others make as much more or less of all as of the sample.

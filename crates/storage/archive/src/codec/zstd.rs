@@ -41,7 +41,13 @@ pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
         Effort::Medium | Effort::Full => LEVEL_LARGE,
         Effort::Most => LEVEL_MOST,
     };
-    let mut context = CCtx::create();
+    if bytes.len() > SHARED_MAX {
+        return pack_by(&mut CCtx::create(), bytes, level);
+    }
+    PACKING.with_borrow_mut(|context| pack_by(context, bytes, level))
+}
+
+fn pack_by(context: &mut CCtx<'_>, bytes: &[u8], level: i32) -> Result<Vec<u8>> {
     let mut out = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
     for parameter in [
         CParameter::CompressionLevel(level),
@@ -54,7 +60,12 @@ pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+/// More bytes have a context of their own, since one keeps the memory that the largest frame took.
+const SHARED_MAX: usize = 256 << 10;
+
 thread_local! {
+    /// For small frames: a context takes longer to make than such a frame to pack.
+    static PACKING: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
     /// A block has hundreds of small frames, and a context takes longer to make than such a frame to unpack.
     static CONTEXT: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
 }

@@ -16,7 +16,7 @@ use crate::storage::{ArchiveStorage, COPY, ManifestBytes, ObjectName};
 /// The words for a place without an archive.
 pub(crate) const NO_MANIFEST: &str = "is no archive: it has no manifest.json";
 const FORMAT: &str = "binlogz archive";
-/// The version that is written; its objects may be of version 13, too. We also read 1, which had one object for each log,
+/// The version that is written; its objects may be of version 13, too, or of 18. We also read 1, which had one object for each log,
 /// 2, which had no copy of the manifest, 3, 4, the first with logs that are kept in part, 5, 6, 7, the first with retired
 /// objects, 8, 9, 10, the first with parts, and 11 and 12, whose objects have no steps by key.
 const VERSION: u32 = 13;

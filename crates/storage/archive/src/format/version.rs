@@ -3,10 +3,10 @@
 use crate::error::Error;
 
 /// The version written.
-pub const VERSION: u32 = 13;
-/// The versions before it that are read. There were no objects of versions 4, 7, 10 and 12: they are the manifest's. Version 13 codes
-/// columns as steps by key and as geometries, which earlier programs don't know.
-const VERSIONS_BEFORE: [u32; 8] = [1, 2, 3, 5, 6, 8, 9, 11];
+pub const VERSION: u32 = 18;
+/// The versions before it that are read. There were no objects of versions 4, 7, 10, 12 and 14 to 17: they are the manifest's. Version 18 has
+/// texts whose phrases were replaced, which earlier programs don't know.
+const VERSIONS_BEFORE: [u32; 9] = [1, 2, 3, 5, 6, 8, 9, 11, 13];
 /// The first version with block headers.
 pub(crate) const VERSION_HEADERS: u32 = 3;
 /// The first version that says what blocks hold.
@@ -22,5 +22,5 @@ pub(super) fn is_known(version: u32) -> bool {
 }
 
 pub(super) fn unknown_version(version: u32) -> Error {
-    Error::unexpected("version", version, format!("1 to 3, 5, 6, 8, 9, 11 or {VERSION}"))
+    Error::unexpected("version", version, format!("1 to 3, 5, 6, 8, 9, 11, 13 or {VERSION}"))
 }

@@ -382,7 +382,7 @@ fn a_copy_of_version_1_replaces_damaged_objects_of_the_same_size() {
 /// Archives of earlier versions, whose objects may have other names and no checksums of their own.
 #[test]
 fn archives_of_earlier_versions_are_copied_and_merged() {
-    for version in [1, 2, 3, 5, 6, 8, 9, 11] {
+    for version in [1, 2, 3, 5, 6, 8, 9, 11, 13] {
         let dir = tempfile::tempdir().unwrap();
         let folder =
             ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));

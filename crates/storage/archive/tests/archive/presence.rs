@@ -114,7 +114,7 @@ fn an_archive_that_can_not_be_asked_is_an_error_and_nothing_is_stored_again() {
 
 #[test]
 fn objects_of_every_version_are_seen_to_be_there() {
-    for version in [1, 2, 3, 5, 6, 8, 9, 11] {
+    for version in [1, 2, 3, 5, 6, 8, 9, 11, 13] {
         let fixture =
             ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
         let manifest = Manifest::read(&fixture).unwrap().unwrap();

@@ -496,23 +496,25 @@ fn version_9_is_read_and_tells_what_its_tables_are() {
     assert_eq!(told.collect::<BTreeSet<_>>(), expected);
 }
 
-/// An archive of version 11 has a directory of its transactions, and positions as texts.
+/// Archives of version 11 have a directory of their transactions, and positions as texts; those of version 13 have texts without phrases.
 #[test]
-fn version_11_is_read() {
-    fixture(
-        11,
-        &[
-            ("binlog.000001", sample("plain/binlog.000001")),
-            ("binlog.000002", sample("plain/binlog.000002")),
-            ("binlog.000009", sample("compressed/binlog.000009")),
-        ],
-    );
+fn versions_11_and_13_are_read() {
+    for version in [11, 13] {
+        fixture(
+            version,
+            &[
+                ("binlog.000001", sample("plain/binlog.000001")),
+                ("binlog.000002", sample("plain/binlog.000002")),
+                ("binlog.000009", sample("compressed/binlog.000009")),
+            ],
+        );
+    }
 }
 
 /// Contents are made again from the blocks, as their version has them, and compared.
 #[test]
 fn what_archives_of_every_version_tell_of_their_blocks_is_so() {
-    for version in [6, 8, 9, 11] {
+    for version in [6, 8, 9, 11, 13] {
         let fixture =
             ArchiveFolder::new(format!("{}/tests/fixtures/version-{version}", env!("CARGO_MANIFEST_DIR")));
         let manifest = Manifest::read(&fixture).unwrap().unwrap();
