@@ -46,15 +46,15 @@ struct PlacesInRow<'o> {
 }
 
 /// The columns of a table in each of its versions since the moment.
-pub(super) struct TableColumns<'o> {
+pub(super) struct ColumnsOnWay<'o> {
     /// `None`: it had the same columns all the time.
     way: Option<(TableWay<'o>, Vec<PlacesInRow<'o>>)>,
 }
 
-impl<'o> TableColumns<'o> {
+impl<'o> ColumnsOnWay<'o> {
     pub(super) fn of(table: &TouchedTable<'o>) -> Result<Self, PastError> {
         let table: &'o LiveTable = table.table;
-        let Some(since) = &table.since else { return Ok(TableColumns { way: None }) };
+        let Some(since) = &table.since else { return Ok(ColumnsOnWay { way: None }) };
         let way = since.logged.way((&table.asked.0, &table.asked.1))?;
         let is_stored =
             |column: &&WayColumn<'o>| column.then.facts.as_ref().is_some_and(|facts| !facts.is_generated);
@@ -68,7 +68,7 @@ impl<'o> TableColumns<'o> {
             }
         };
         let places = (0..way.version_count()).map(places).collect();
-        Ok(TableColumns { way: Some((way, places)) })
+        Ok(ColumnsOnWay { way: Some((way, places)) })
     }
 }
 
@@ -152,7 +152,7 @@ impl ConcernedTables {
 pub(super) struct Touches<'o> {
     pub(super) tables: &'o [TouchedTable<'o>],
     pub(super) concerned: &'o ConcernedTables,
-    pub(super) columns: &'o [TableColumns<'o>],
+    pub(super) columns: &'o [ColumnsOnWay<'o>],
     pub(super) parents: &'o [Vec<ParentWay<'o>>],
 }
 

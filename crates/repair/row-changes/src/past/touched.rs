@@ -19,7 +19,7 @@ use binlogz_schema::SchemaFile;
 use super::PastError;
 use super::heads::LogHead;
 use super::indirect::IndirectStatements;
-use super::key_touches::{ConcernedTables, ParentWay, TableColumns, TouchedTable, Touches};
+use super::key_touches::{ColumnsOnWay, ConcernedTables, ParentWay, TouchedTable, Touches};
 use super::live::LiveTable;
 use super::logged_databases::LoggedDatabases;
 use super::logged_statements::{LoggedStatements, place_of};
@@ -197,7 +197,7 @@ impl<'o> TouchedKeys<'o> {
         workers: usize,
         progress: &mut dyn FnMut(u64),
     ) -> Result<RunSummary, PastError> {
-        let ways = self.tables.iter().map(TableColumns::of).collect::<Result<Vec<_>, _>>()?;
+        let ways = self.tables.iter().map(ColumnsOnWay::of).collect::<Result<Vec<_>, _>>()?;
         let parents: Vec<_> = self.tables.iter().map(ParentWay::of_table).collect();
         let schema = SchemaFile::of_all(self.tables.iter().map(|table| &table.table.schema));
         let renderer =
