@@ -97,6 +97,11 @@ const WINDOW: &str = "1h";
 const TOP: u16 = 20;
 /// Characters of a line where standard output is no terminal.
 const WIDTH: usize = 120;
+
+/// The width at which lines are cut: in a pipe they have any length.
+fn width_of_cut() -> usize {
+    terminal::width().map_or(usize::MAX, |width| width.min(WIDTH))
+}
 /// The program's name for itself at servers.
 const PROGRAM_NAME: &str = "binlogz";
 
@@ -309,7 +314,7 @@ impl IncidentCommand {
         let width = terminal::width().unwrap_or(WIDTH).min(WIDTH);
         let shown = changes.get(..usize::from(self.top)).unwrap_or(changes);
         writeln!(out, "{}", wrapped(&head(triage, changes.len(), logs), "", "  ", Some(width)))?;
-        let lines = ChangeLines::of(shown, logs, width);
+        let lines = ChangeLines::of(shown, logs, width_of_cut());
         for (change, number) in shown.iter().zip(1..) {
             lines.lines(number, change, logs).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }

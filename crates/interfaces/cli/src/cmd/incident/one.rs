@@ -19,7 +19,7 @@ use super::commands::IncidentPlace;
 use super::name::IncidentName;
 use super::printed::PrintedCommand;
 use super::row_lines::{ROWS_MAX, RowSample};
-use super::{IncidentCommand, WIDTH, server_facts};
+use super::{IncidentCommand, WIDTH, server_facts, width_of_cut};
 use crate::Exit;
 use crate::cmd::row_changes::{InputArgs, RecoverLog};
 use crate::cmd::workers;
@@ -171,7 +171,7 @@ impl IncidentView {
         let of_each = (LINES_MAX.saturating_sub(OTHER_LINES) / tables).saturating_sub(2).clamp(1, ROWS_MAX);
         for table in self.rows.tables.iter().take(LINES_MAX.saturating_sub(OTHER_LINES) / 3) {
             writeln!(out)?;
-            table.lines(of_each, width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            table.lines(of_each, width_of_cut()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
         for note in &self.rows.notes {
             writeln!(out, "{}", wrapped(note, "  ", "    ", Some(width)))?;
