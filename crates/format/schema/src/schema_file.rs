@@ -130,7 +130,24 @@ impl SchemaFile {
                 }
             }
             // A dump drops a table before it makes it.
+            DdlStatement::Drop(dropped) => {
+                for (named, name) in dropped {
+                    self.drop_all(own(named).as_deref(), &name);
+                }
+            }
+            DdlStatement::DropDatabase(dropped) => {
+                let is_other = |(own, _): &(Option<String>, DefinedTable)| own.as_ref() != Some(&dropped);
+                self.tables.values_mut().for_each(|defined| defined.retain(is_other));
+            }
             _ => {}
+        }
+    }
+
+    /// Takes away all definitions of a table, earlier ones too.
+    fn drop_all(&mut self, database: Option<&str>, table: &str) {
+        let Some((place, _)) = self.remove(database, table) else { return };
+        if let Some(defined) = self.tables.get_mut(&table.to_lowercase()) {
+            defined.retain(|(own, _)| *own != place);
         }
     }
 
@@ -384,6 +401,19 @@ CREATE TABLE `archive`.`orders` (a INT PRIMARY KEY, b VARCHAR(10) UNIQUE);
         let file = file.unwrap();
         let columns: Vec<_> = file.table(b"", b"p").unwrap().columns_of_indexes().collect();
         assert_eq!(columns, ["a", "b", "c", "d", "e", "g"]);
+    }
+
+    #[test]
+    fn a_table_that_the_file_drops_is_not_told() {
+        let file = SchemaFile::parse(
+            "USE shop; CREATE TABLE a (id INT); CREATE TABLE a (id INT, x INT); CREATE TABLE other.a (id INT); CREATE TABLE b (id INT);
+             DROP TABLE IF EXISTS c; CREATE TABLE c (id INT); DROP TABLE a, other.none; CREATE TEMPORARY TABLE b (id INT);
+             DROP TEMPORARY TABLE b; CREATE TABLE old.d (id INT); DROP DATABASE old",
+        )
+        .unwrap();
+        let is_told = |database: &[u8], table: &[u8]| file.table(database, table).is_some();
+        assert!(!is_told(b"shop", b"a") && is_told(b"other", b"a") && !is_told(b"old", b"d"));
+        assert!(is_told(b"shop", b"b") && is_told(b"shop", b"c"));
     }
 
     #[test]
