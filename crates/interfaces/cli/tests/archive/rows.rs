@@ -108,7 +108,7 @@ fn blocks_without_the_row_are_not_read() {
 fn needed_blocks_are_read(kind: &str) {
     let folder = archived(kind);
     let expected = folder.run(["rows", "employees.salaries", "--where", "@1 = 10001", "arc"]);
-    expected.is_done();
+    assert_eq!(expected.code, Some(0), "{}", expected.stderr);
     let lines = ["dump", "--no-defaults", "--format=jsonl", "--table=employees.salaries", "arc"];
     let expected_lines = folder.run(lines);
     expected_lines.is_done();
@@ -149,7 +149,7 @@ fn needed_blocks_are_read(kind: &str) {
     assert!(ran.stdout == expected_lines.stdout);
     assert!(damage(&|number| with_statements.contains(&number)) >= 3, "{needed:?}");
     let ran = folder.run(["rows", "employees.salaries", "--where", "@1 = 10001", "arc"]);
-    ran.is_done();
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout == expected.stdout);
     let none = folder.run(["rows", "no.table", "arc"]);
     assert_eq!(

@@ -376,7 +376,12 @@ fn a_foreign_key_that_the_logs_took_away_is_named() -> Result<()> {
                     assert!(lines[0].contains("with 1 row "), "{name}: {command:?}: {}", lines[0]);
                     assert_eq!(lines[0].contains("aren't known"), !is_text_known, "{name}: {}", lines[0]);
                 } else if command[0] == "rows" && statement != "DROP TABLE `other`" {
-                    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""), "{name}: {command:?}");
+                    // Of a table that is gone and was made before the logs, nobody knows the columns.
+                    let said = ran
+                        .stderr
+                        .lines()
+                        .filter(|line| !line.contains("the log has no column names for f.c"));
+                    assert_eq!((ran.code, said.count()), (Some(0), 0), "{name}: {command:?}: {}", ran.stderr);
                 }
             }
         }

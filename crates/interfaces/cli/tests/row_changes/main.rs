@@ -22,6 +22,7 @@ mod mariadb_replace;
 mod model;
 mod moments;
 mod moved_columns;
+mod names_from_ddl;
 mod on_call;
 mod options;
 mod ordinary_server;

@@ -88,7 +88,10 @@ fn of_many_changes_the_first_are_shown_and_all_are_counted() {
     folder.sample("plain", "binlog.000005");
     let rows = |options: &[&str]| {
         let ran = folder.run(["rows", "sbtest.sbtest1", "binlog.000005"].iter().chain(options));
-        ran.is_done();
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        // People are told once how names are got.
+        let is_told = ran.stderr.contains("the log has no column names for sbtest.sbtest1 ");
+        assert_eq!(is_told, !options.contains(&"json"), "{}", ran.stderr);
         ran.text().to_owned()
     };
     let (first, all) = (rows(&[]), rows(&["--all"]));
@@ -111,7 +114,7 @@ fn a_place_to_stop_at_that_is_not_there_is_an_error() {
     let rows = |options: &[&str]| {
         folder.run(["rows", "sbtest.sbtest1"].iter().chain(options).chain(&["binlog.000005"]))
     };
-    rows(&["--stop-position", &size.to_string()]).is_done();
+    rows(&["--stop-position", &size.to_string(), "--format", "json"]).is_done();
     let absent = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23";
     for (option, value, why) in [
         ("--stop-position", "99999999", format!("the log ends at {size}")),

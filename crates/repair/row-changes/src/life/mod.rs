@@ -8,7 +8,7 @@ mod render;
 mod statements;
 mod summary;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::mem;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use binlogz_print::jsonl::push_string;
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 use binlogz_source::ConnectOptions;
 
-use crate::choose::{Condition, Range, RowSelection};
+use crate::choose::{Condition, ConditionError, Range, RowSelection};
 use crate::images::{ImageRebuilder, LiveRows, RebuiltRow};
 use crate::pass::{
     Break, CarryingKeys, ChoiceListener, Error, FollowedTables, FollowedTransaction, Follower, HistoryUse,
@@ -103,6 +103,9 @@ impl<'o> Life<'o> {
             incomplete: BTreeMap::new(),
             looks_ahead: false,
             read: GtidSet::new(),
+            may_learn: false,
+            needs_tables: false,
+            unnamed: BTreeSet::new(),
         };
         Ok(Life {
             selection,
@@ -129,6 +132,38 @@ impl<'o> Life<'o> {
         self.follower.listener.needs_images
     }
 
+    /// Ends the pass at the first chosen row of a table whose columns have no names, so that [`Life::with_tables`] can show it with those
+    /// that statements in the logs tell.
+    #[must_use]
+    pub fn learning_tables(mut self) -> Self {
+        self.follower.listener.may_learn = true;
+        self
+    }
+
+    /// Whether the pass ended at a row whose columns have no names: the logs are to be read once more, with [`Life::with_tables`].
+    pub fn needs_tables(&self) -> bool {
+        self.follower.listener.needs_tables
+    }
+
+    /// Whether the pass ended for either reason.
+    pub fn is_interrupted(&self) -> bool {
+        self.needs_images() || self.needs_tables()
+    }
+
+    /// Shows rows of what the tables were by this history. All logs are to be read from their beginning; changes that were written
+    /// aren't written again.
+    #[must_use]
+    pub fn with_tables(self, history: Option<&'o TableHistory>) -> Self {
+        let last = self.follower.listener;
+        let writer = Writer {
+            statements: history.map(|_| TableHistory::default()),
+            may_learn: false,
+            needs_tables: false,
+            ..last.anew()
+        };
+        Life { history, follower: Follower::new(writer), ..self }
+    }
+
     /// Follows all rows of the chosen tables, so that rows get columns that their images lack from earlier images, and from the
     /// columns' defaults, as far as a history of tables tells them. All logs are to be read from their beginning; changes that were
     /// written aren't written again.
@@ -145,20 +180,11 @@ impl<'o> Life<'o> {
         let images = ImageRebuilder::new(tables_then, defaults, changes.clone()).with_live(live);
         let last = self.follower.listener;
         let writer = Writer {
-            rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
-            parts: Spool::on_disk(),
-            written_before: last.count,
-            // All are counted again.
-            summary: last.summary.as_ref().map(ChangeSummary::anew),
-            tables: BTreeMap::new(),
             statements: history.or(defaults).map(|_| TableHistory::default()),
             images: Some(images),
             needs_images: false,
-            is_lacking: false,
             looks_ahead: false,
-            read: GtidSet::new(),
-            incomplete: BTreeMap::new(),
-            ..last
+            ..last.anew()
         };
         Life { history, defaults, changes, follower: Follower::new(writer), ..self }
     }
@@ -240,9 +266,15 @@ impl<'o> Life<'o> {
             renderer: &self.changes,
             workers,
         };
-        let (ran, goes_on) = read_log(input, (name, range), &search, &mut self.follower, progress)?;
+        let read = read_log(input, (name, range), &search, &mut self.follower, progress);
+        let is_unnamed = matches!(read, Err(Error::Condition(ConditionError::NoNames { .. })));
+        if is_unnamed && self.follower.listener.may_learn {
+            self.follower.listener.needs_tables = true;
+            return Ok((RunSummary::default(), false));
+        }
+        let (ran, goes_on) = read?;
         // The log is read once more, and tells then what can't be read.
-        let ran = if self.needs_images() { RunSummary::default() } else { ran };
+        let ran = if self.is_interrupted() { RunSummary::default() } else { ran };
         Ok((ran, goes_on && !self.follower.is_over))
     }
 
@@ -274,6 +306,19 @@ impl<'o> Life<'o> {
             };
         let tables = &self.follower.listener.tables;
         tables.iter().filter_map(changed).chain(tables.keys().filter_map(disputed)).collect()
+    }
+
+    /// The tables whose columns are shown without names, in one line, once all logs are read.
+    pub fn unnamed_note(&self) -> Option<String> {
+        let unnamed = &self.follower.listener.unnamed;
+        let names: Vec<_> = unnamed.iter().map(|(database, table)| format!("{database}.{table}")).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "the log has no column names for {} (binlog_row_metadata=FULL writes them): @1 is the first column; --schema tells \
+                 them, from a file or a server",
+                names.join(", ")
+            )
+        })
     }
 
     /// Writes the rest; returns how many changes there were.
@@ -330,6 +375,11 @@ struct Writer<'o> {
     looks_ahead: bool,
     /// The transactions that were read, and all before them.
     read: GtidSet,
+    /// Whether the pass ends at a row whose columns have no names.
+    may_learn: bool,
+    needs_tables: bool,
+    /// The tables that had rows whose columns have no names.
+    unnamed: BTreeSet<(String, String)>,
 }
 
 impl ChoiceListener for Writer<'_> {
@@ -356,6 +406,13 @@ impl ChoiceListener for Writer<'_> {
         self.table = (database, table);
         if self.has_names && !structure.has_names() && !structure.is_settled {
             self.tables.entry(self.table.clone()).or_default();
+        }
+        if !structure.is_named {
+            if self.may_learn {
+                self.needs_tables = true;
+                return Err(early_end());
+            }
+            self.unnamed.insert(self.table.clone());
         }
         Ok(())
     }
@@ -525,6 +582,22 @@ fn outcome(transaction: &FollowedTransaction, ending: TransactionEnding) -> (&'s
 }
 
 impl Writer<'_> {
+    /// Before another pass: what was written counts as written, all else is read and counted again.
+    fn anew(self) -> Self {
+        Writer {
+            rows: Spool::new(&SpoolMemory::new(ROWS_MEMORY), Vec::new()),
+            parts: Spool::on_disk(),
+            written_before: self.count,
+            summary: self.summary.as_ref().map(ChangeSummary::anew),
+            tables: BTreeMap::new(),
+            is_lacking: false,
+            read: GtidSet::new(),
+            incomplete: BTreeMap::new(),
+            unnamed: BTreeSet::new(),
+            ..self
+        }
+    }
+
     /// The text of the row that comes, if its images lack columns and others tell more of it.
     fn rebuilt(&mut self) -> io::Result<Option<Vec<u8>>> {
         if !mem::take(&mut self.is_lacking) {

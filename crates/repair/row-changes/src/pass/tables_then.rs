@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use binlogz_binlog::row::TableSchema;
-use binlogz_schema::{HistoryPlace, SchemaFile, TableThen, TurningPoint};
+use binlogz_schema::{ColumnsNow, HistoryPlace, SchemaFile, TableThen, TurningPoint};
 
 use super::shortened::shortened;
 use super::{HistoryUse, OTHER_SCHEMA};
@@ -28,9 +28,29 @@ pub(crate) fn written_table(
             let is_named = schema.columns().iter().all(|column| column.name.is_some());
             if let Some(turn) = disagreeing(schema, history, place).filter(|_| !is_named) {
                 table.unfit = Some(format!("{OTHER_SCHEMA} ({})", shortened(&turn.statement)));
+            } else if let Some(turn) = gone(schema, history, place).filter(|_| !table.has_names) {
+                let by = shortened(&turn.statement);
+                table.unfit.get_or_insert_with(|| {
+                    format!("its table has another name, other rows or is gone since ({by}), and the log has no column names")
+                });
             }
             table
         }
+    }
+}
+
+/// The statement that dropped the table that is to be changed as it is now, gave it another name or took rows from it.
+fn gone<'h>(
+    schema: &TableSchema,
+    history: Option<HistoryUse<'h>>,
+    place: HistoryPlace,
+) -> Option<&'h TurningPoint> {
+    let HistoryUse { history, as_now } = history?;
+    let [database, table] =
+        [&schema.database, &schema.table].map(|name| std::str::from_utf8(name).unwrap_or_default());
+    match history.columns_now(place, database, table) {
+        ColumnsNow::GoneSince(turn) if as_now => Some(turn),
+        _ => None,
     }
 }
 

@@ -267,6 +267,12 @@ impl<'o> ScriptCollector<'o> {
                 let then = history.at(first, &table.database, &table.table);
                 !table.structure.has_names() && matches!(then, TableThen::Disagrees(_))
             };
+            // Without a schema only what a statement made of the table has names.
+            if now.is_none() {
+                let then = history.at(first, &table.database, &table.table);
+                return !table.structure.has_names()
+                    && matches!(then, TableThen::Known(_) | TableThen::UnknownSince(_));
+            }
             !table.borders.is_empty()
                 || history.touches(first, &table.database, &table.table)
                 || is_disputed()

@@ -140,7 +140,7 @@ impl<'o> Script<'o> {
             across_ddl,
             follower,
             // An image of a log has its columns in their order then, and what is applied is compared with the table of now.
-            uses_history: schema.is_some() && form == ScriptForm::Sql,
+            uses_history: form == ScriptForm::Sql,
             finder: None,
             carrying: None,
             digests,

@@ -227,11 +227,14 @@ pub(crate) struct Structure {
     names: Option<u64>,
     /// Whether the columns are those of the time of the rows, whatever statements changed them later.
     pub(crate) is_settled: bool,
+    /// Whether the columns' names are known, by the log or otherwise.
+    pub(crate) is_named: bool,
 }
 
 /// Bits of [`Structure`]'s flags.
 const NAMED: u8 = 1;
 const SETTLED: u8 = 2;
+const NAMED_SOMEWHERE: u8 = 4;
 
 impl Structure {
     pub(crate) fn of(schema: &TableSchema) -> Self {
@@ -243,7 +246,17 @@ impl Structure {
             column.name.hash(&mut names);
             are_named &= column.name.is_some();
         }
-        Structure { kinds: kinds.finish(), names: are_named.then(|| names.finish()), is_settled: false }
+        Structure {
+            kinds: kinds.finish(),
+            names: are_named.then(|| names.finish()),
+            is_settled: false,
+            is_named: are_named,
+        }
+    }
+
+    /// The structure of a table whose rows are written.
+    pub(crate) fn of_written(table: &WrittenTable) -> Self {
+        Structure { is_named: table.has_names, ..Structure::of(&table.schema) }.settled(table.is_settled)
     }
 
     /// Sets whether later statements leave the structure as it is.
@@ -273,6 +286,9 @@ impl Structure {
         if let (true, Some(facts)) = (self.is_settled, bytes.get_mut(8)) {
             *facts |= SETTLED;
         }
+        if let (true, Some(facts)) = (self.is_named, bytes.get_mut(8)) {
+            *facts |= NAMED_SOMEWHERE;
+        }
         bytes
     }
 
@@ -280,7 +296,12 @@ impl Structure {
         let [kinds @ .., _, _, _, _, _, _, _, _, _] = *bytes;
         let [_, _, _, _, _, _, _, _, facts, names @ ..] = *bytes;
         let names = (facts & NAMED != 0).then_some(u64::from_le_bytes(names));
-        Structure { kinds: u64::from_le_bytes(kinds), names, is_settled: facts & SETTLED != 0 }
+        Structure {
+            kinds: u64::from_le_bytes(kinds),
+            names,
+            is_settled: facts & SETTLED != 0,
+            is_named: facts & NAMED_SOMEWHERE != 0,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ mod range_to_recover;
 mod rewind;
 mod rows;
 mod schema;
+mod statements_ahead;
 mod table_at;
 mod temporary_log;
 mod unlogged;
@@ -31,6 +32,7 @@ pub(in crate::cmd) use range_to_recover::RangeToRecover;
 pub(in crate::cmd) use schema::read_schema;
 pub(in crate::cmd) use unlogged::ServerLogging;
 
+use std::cell::OnceCell;
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 
@@ -99,7 +101,7 @@ const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --all --until '2026-11-22 23:10' --server db1:3306 --apply db1:3306 --execute
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
 
-Column names come from the log (binlog_row_metadata=FULL) or from --schema: mysqldump --no-data --databases shop > shop.sql
+Column names come from the log (FULL metadata, or DDL in it) or from --schema: mysqldump --no-data --databases shop > shop.sql
 Exit codes: 0 all that was chosen is undone, 1 something is left or nothing was chosen, 2 trouble.";
 
 const REDO_EXAMPLES: &str = "Examples:
@@ -174,7 +176,8 @@ impl ScriptArgs {
         let output = self.output.check(self.format, &self.input.files)?;
         let Some(sources) = self.sources(direction, cascades, since)? else { return Ok(Exit::Negative) };
         let passes = ScriptPasses::new(&self, &sources, direction);
-        let FirstPass { mut script, all_logs, unmet, ahead, mut exit } = passes.first()?;
+        let learned = OnceCell::new();
+        let FirstPass { mut script, all_logs, unmet, ahead, mut exit } = passes.first(&learned)?;
         if !unmet.is_empty() {
             unmet.iter().for_each(|unmet| complain(&unmet.line));
             return Ok(Exit::Negative);

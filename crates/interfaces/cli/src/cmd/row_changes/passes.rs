@@ -1,18 +1,23 @@
 //! The passes of `undo` and `redo` over the logs: one that chooses rows, and another one where the first shows that more has to be known
 //! of them, as what their tables were then.
 
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 
 use binlogz_encryption::Keyring;
 use binlogz_flow::Input;
+use binlogz_flow::events::RunSummary;
 use binlogz_print::met::UnmetRequest;
-use binlogz_row_changes::{CarryingKeys, Direction, ReadHistory, RowSelection, Script, ScriptForm};
+use binlogz_row_changes::{
+    CarryingKeys, ConditionError, Direction, Error, ReadHistory, RowSelection, Script, ScriptForm,
+};
 use binlogz_schema::{SchemaFile, TableHistory};
 use binlogz_source::ConnectOptions;
 
 use super::inputs::{LogPass, OpenedLog, PassFindings, RecoverLog};
 use super::later::{self, Sought};
 use super::rewind::ChangesSince;
+use super::statements_ahead::statements_ahead;
 use super::{OTHER_STATEMENTS, ScriptArgs};
 use crate::Exit;
 use crate::cmd::workers;
@@ -45,6 +50,10 @@ pub(super) struct ScriptPasses<'s> {
     form: ScriptForm,
     can_be_read_again: bool,
     can_have_images: bool,
+    /// Whether a pass ends where a condition needs names of columns that the log lacks.
+    may_learn: Cell<bool>,
+    /// Whether one did.
+    needs_tables: Cell<bool>,
 }
 
 /// The result of the first pass.
@@ -82,17 +91,36 @@ impl<'s> ScriptPasses<'s> {
         // A row from before a DDL statement isn't certain to be of the table's present key.
         // Net changes don't reach back to earlier images.
         let can_have_images = can_be_read_again && !args.across_ddl && sources.since.is_none();
-        ScriptPasses { args, sources, direction, form, can_be_read_again, can_have_images }
+        let is_described = sources.described.is_some() || sources.families.is_some();
+        ScriptPasses {
+            args,
+            sources,
+            direction,
+            form,
+            can_be_read_again,
+            can_have_images,
+            may_learn: Cell::new(can_be_read_again && !is_described && form == ScriptForm::Sql),
+            needs_tables: Cell::new(false),
+        }
     }
 
-    /// Reads the logs, and those of the server before them if images lack columns.
-    pub(super) fn first<'t>(&self) -> Result<FirstPass<'t>>
+    /// Reads the logs, and those of the server before them if images lack columns. If a condition needs names of columns that statements in
+    /// the logs may tell, these are learned first.
+    pub(super) fn first<'t>(&self, learned: &'t OnceCell<TableHistory>) -> Result<FirstPass<'t>>
     where
         's: 't,
     {
         let logs = &self.sources.logs;
         let (mut script, ahead) = self.with_cascades(self.new_script(), logs)?;
-        let PassFindings { unmet, mut exit } = self.read(&mut script, &self.pass(logs))?;
+        let PassFindings { mut unmet, mut exit } = self.read(&mut script, &self.pass(logs))?;
+        if self.needs_tables.take() {
+            self.may_learn.set(false);
+            script = self.new_script();
+            if let Some(history) = self.learn()? {
+                script = script.with_history(learned.get_or_init(|| history));
+            }
+            PassFindings { unmet, exit } = self.read(&mut script, &self.pass(logs))?;
+        }
         let mut all_logs = None;
         if unmet.is_empty()
             && self.can_have_images
@@ -110,6 +138,14 @@ impl<'s> ScriptPasses<'s> {
             }
         }
         Ok(FirstPass { script, all_logs, unmet, ahead, exit })
+    }
+
+    /// The tables as far as the statements in the logs tell them.
+    fn learn(&self) -> Result<Option<TableHistory>> {
+        let sources = self.sources;
+        let statements = statements_ahead(&sources.logs, sources.keyring.as_ref(), self.args.jobs)?;
+        let unknown = SchemaFile::default();
+        Ok(statements.map(|statements| statements.finish(&unknown, &sources.selection).0))
     }
 
     /// The foreign keys under the names that their tables had then, if those were others.
@@ -226,8 +262,16 @@ impl<'s> ScriptPasses<'s> {
             }
             let read =
                 script.read(input, &name, range, workers(self.args.jobs), &mut |bytes| progress.at(bytes));
+            let is_unnamed = matches!(read, Err(Error::Condition(ConditionError::NoNames { .. })));
+            if self.needs_tables.get() || is_unnamed && self.may_learn.get() {
+                self.needs_tables.set(true);
+                return Ok((RunSummary::default(), false));
+            }
             read.map_err(|error| log.failure(error))
         })?;
+        if self.needs_tables.get() {
+            return Ok(findings);
+        }
         if let Some(since) = &self.sources.since
             && let Some((name, end)) = &since.last
         {

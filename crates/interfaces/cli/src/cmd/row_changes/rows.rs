@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 use super::choose::{ChooseArgs, table};
 use super::inputs::{InputArgs, PassFindings, RecoverLog, follow_one_another};
 use super::neighbours::name_likely_tables;
-use super::schema::SchemaArg;
+use super::schema::{SchemaArg, all_tables_of};
 use super::unlogged::ServerLogging;
 use super::{OTHER_STATEMENTS, PROGRAM_NAME};
 use crate::Exit;
@@ -135,6 +135,10 @@ impl RowsCommand {
         // All tables of the logs are masked, whether they are shown or not.
         let meant = if self.exits.is_given() { &[][..] } else { &*selection.tables };
         let mut described = self.schema.read(meant, &options, servers)?;
+        let now = match &log_server {
+            Some(connect) if described.is_none() && !self.schema.is_given() => all_tables_of(connect)?,
+            _ => None,
+        };
         let logs = self.input.logs(log_server.as_ref(), (&self.choose, &selection), false)?;
         let keyring = self.keyring.open()?;
         follow_one_another(&logs, keyring.as_ref())?;
@@ -148,11 +152,12 @@ impl RowsCommand {
             let masked = Arc::new(MaskedLogs::completing(policy, tables));
             let logs = RecoverLog::masked(logs, &masked);
             // The masked logs tell all that may be known: neither the server's rows nor its foreign keys do.
-            let (log_server, described, below) = (None, None, Ok(None));
+            let (log_server, described, now, below) = (None, None, None, Ok(None));
             return Ok(RowSources {
                 selection,
                 log_server,
                 described,
+                now,
                 logs,
                 keyring,
                 below,
@@ -161,7 +166,7 @@ impl RowsCommand {
         }
         let of = (&mut described, &*selection.tables);
         let below = self.schema.carrying_keys(of, None, &options, servers)?;
-        Ok(RowSources { selection, log_server, described, logs, keyring, below, masked: None })
+        Ok(RowSources { selection, log_server, described, now, logs, keyring, below, masked: None })
     }
 
     /// The columns of the tables, by the schema and by the statements of the logs.
@@ -191,6 +196,7 @@ fn answer(shown: ShownLife, sources: &RowSources) -> Result<Exit> {
         return Ok(Exit::Negative);
     }
     shown.notes.iter().for_each(|note| complain(note));
+    shown.unnamed.iter().for_each(|note| warn(note));
     if written == 0 {
         warn("no such row was changed in these logs");
         name_likely_tables(&sources.selection, &sources.logs);

@@ -201,6 +201,14 @@ fn of_log_server(connect: &ConnectOptions, tables: &[(String, String)]) -> Resul
     }
 }
 
+/// All tables of a server, as far as its account may see them: those of the logs may have had other names.
+pub(super) fn all_tables_of(connect: &ConnectOptions) -> Result<Option<SchemaFile>> {
+    match server_schema(connect, ServerTables::All) {
+        Err(ServerSchemaError::NoTables { .. } | ServerSchemaError::Denied { .. }) => Ok(None),
+        described => parsed(connect, described).map(Some),
+    }
+}
+
 /// The schema of a server that isn't that of the logs. If a table isn't there, all of its tables: statements of the logs may have given it
 /// another name.
 fn of_server_of_logs(connect: &ConnectOptions, tables: ServerTables<'_>) -> Result<SchemaFile> {

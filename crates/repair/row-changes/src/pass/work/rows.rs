@@ -110,7 +110,7 @@ impl<R: Renderer> PassWorker<'_, R> {
     /// Tells of the current table as the one of chosen rows, unless the records have that.
     fn put_table(&mut self, rows: &RowsEvent<'_>, records: &mut Spool) -> Result<(), Error> {
         let Some(table) = self.table.as_ref().filter(|_| !self.has_told_table) else { return Ok(()) };
-        let structure = Structure::of(&table.schema).settled(table.is_settled);
+        let structure = Structure::of_written(table);
         BatchRecord::Table(structure, record_table(&table.schema)).put(records)?;
         if let Some(map) = self.maps.get(&rows.table_id).filter(|_| self.renderer.needs_table_maps()) {
             BatchRecord::TableMap(map).put(records)?;

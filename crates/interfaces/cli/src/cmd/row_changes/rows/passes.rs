@@ -8,12 +8,13 @@ use std::sync::Arc;
 use binlogz_encryption::Keyring;
 use binlogz_exits::MaskedLogs;
 use binlogz_flow::events::RunSummary;
-use binlogz_row_changes::{CarryingKeys, Life, RowSelection, StatementsAhead};
+use binlogz_row_changes::{CarryingKeys, Life, RowSelection};
 use binlogz_schema::{SchemaFile, TableHistory};
 use binlogz_source::ConnectOptions;
 
 use super::super::inputs::{LogPass, OpenedLog, PassFindings, RecoverLog};
-use super::{RowsCommand, writing};
+use super::super::statements_ahead::statements_ahead;
+use super::{FormatArg, RowsCommand, writing};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result};
@@ -27,6 +28,8 @@ pub(super) struct RowSources {
     pub(super) log_server: Option<ConnectOptions>,
     /// The tables as a schema describes them.
     pub(super) described: Option<SchemaFile>,
+    /// All tables of the server that has the logs, where the chosen ones aren't among them.
+    pub(super) now: Option<SchemaFile>,
     pub(super) logs: Vec<RecoverLog>,
     pub(super) keyring: Option<Keyring>,
     /// The foreign keys of which it is said what they changed below the log, or why they aren't known.
@@ -49,6 +52,8 @@ pub(super) struct ShownLife {
     pub(super) findings: PassFindings,
     /// What the output lacks, or may have wrong.
     pub(super) notes: Vec<String>,
+    /// How the names of columns are got that are shown without one.
+    pub(super) unnamed: Option<String>,
     /// Whether the statements were still the same.
     pub(super) is_of_its_history: bool,
 }
@@ -87,7 +92,8 @@ impl RowSources {
         }
         // A table that was dropped isn't in a server's schema, and lost its foreign keys in the logs.
         let without_table = SchemaFile::default();
-        let schema = self.described.as_ref().or(self.keys_now().map(|_| &without_table));
+        let schema = self.described.as_ref().or(self.now.as_ref());
+        let schema = schema.or(self.keys_now().map(|_| &without_table));
         schema.map_or(Ok(None), |schema| self.tables_of(&self.logs, schema, jobs))
     }
 
@@ -97,27 +103,11 @@ impl RowSources {
         schema: &SchemaFile,
         jobs: Option<NonZeroUsize>,
     ) -> Result<Option<TablesThen>> {
-        let statements = self.statements(logs, jobs)?;
+        let statements = statements_ahead(logs, self.keyring.as_ref(), jobs)?;
         Ok(statements.map(|statements| {
             let (history, touches_chosen) = statements.finish(schema, &self.selection);
             TablesThen { history, touches_chosen }
         }))
-    }
-
-    /// The statements in the logs; `None`: some can't be read.
-    fn statements(&self, logs: &[RecoverLog], jobs: Option<NonZeroUsize>) -> Result<Option<StatementsAhead>> {
-        let mut statements = StatementsAhead::default();
-        for (number, log) in logs.iter().enumerate() {
-            let input = log.open_part(self.keyring.as_ref(), &mut |run| run.may_have_statements())?;
-            let progress = log.progress((number + 1, logs.len()))?;
-            let input = progress.watch(input);
-            let read = statements.read(input, &log.name(), workers(jobs), &mut |bytes| progress.at(bytes));
-            // It may be a statement.
-            if read.map_err(|error| log.failure(error))?.unread.iter().next().is_some() {
-                return Ok(None);
-            }
-        }
-        Ok(Some(statements))
     }
 }
 
@@ -129,7 +119,8 @@ impl<'p> RowPasses<'p> {
         tables_then: Option<&'p TablesThen>,
         keys_then: Option<&'p CarryingKeys<'p>>,
     ) -> Self {
-        let touching = tables_then.filter(|then| then.touches_chosen && sources.described.is_some());
+        let is_known = sources.described.is_some() || sources.now.is_some();
+        let touching = tables_then.filter(|then| then.touches_chosen && is_known);
         RowPasses {
             args,
             sources,
@@ -140,19 +131,32 @@ impl<'p> RowPasses<'p> {
 
     /// Shows the rows.
     pub(super) fn show(&self, out: &mut dyn Write) -> Result<ShownLife> {
-        let earlier;
+        let (learned, earlier);
+        let mut history = self.history;
         let mut life = self.life(out)?;
-        let (mut findings, whole) = self.read(&mut life, &self.pass())?;
-        if life.needs_images() {
-            earlier = self.earlier_changes()?;
-            (life, findings) = self.read_again(life, &earlier, (findings.exit, whole))?;
+        let (mut findings, mut whole) = self.read(&mut life, &self.pass())?;
+        if life.needs_tables() {
+            learned = self.sources.tables_of(&self.sources.logs, &SchemaFile::default(), self.args.jobs)?;
+            history = learned.as_ref().filter(|then| then.touches_chosen).map(|then| &then.history);
+            life = life.with_tables(history);
+            let pass = LogPass { told: whole, statements: history.is_some(), ..self.pass() };
+            let (again, whole_again) = self.read(&mut life, &pass)?;
+            findings = PassFindings { exit: findings.exit.max(again.exit), ..again };
+            whole = whole.max(whole_again);
         }
+        if life.needs_images() {
+            earlier = self.earlier_changes(history)?;
+            let first = (history, findings.exit, whole);
+            (life, findings) = self.read_again(life, &earlier, first)?;
+        }
+        // Programs that read the other formats know what they ask for.
+        let unnamed = life.unnamed_note().filter(|_| self.args.format == FormatArg::Text);
         let mut notes = life.name_notes();
         notes.extend(life.keys_below_notes());
         notes.extend(life.incomplete_notes());
         notes.extend(self.sources.below.as_ref().err().cloned());
         let is_of_its_history = life.is_of_its_history();
-        Ok(ShownLife { written: life.finish(), findings, notes, is_of_its_history })
+        Ok(ShownLife { written: life.finish(), findings, notes, unnamed, is_of_its_history })
     }
 
     /// Nothing read yet.
@@ -165,7 +169,12 @@ impl<'p> RowPasses<'p> {
         if !self.args.all {
             life = life.with_shown_max(SHOWN_MAX);
         }
-        Ok(if sources.can_be_read_again() { life.looking_back() } else { life })
+        if !sources.can_be_read_again() {
+            return Ok(life);
+        }
+        let is_known = sources.described.is_some() || sources.now.is_some();
+        let life = life.looking_back();
+        Ok(if is_known || sources.masked.is_some() { life } else { life.learning_tables() })
     }
 
     /// The first pass.
@@ -179,7 +188,7 @@ impl<'p> RowPasses<'p> {
             // The names of now tell nothing of what is in an archive, if they were others.
             schema: sources.described.as_ref().filter(|_| self.history.is_none()),
             keyring: sources.keyring.as_ref(),
-            statements: sources.described.is_some(),
+            statements: sources.described.is_some() || self.history.is_some(),
             later: false,
             earlier: false,
             told: 0,
@@ -190,12 +199,12 @@ impl<'p> RowPasses<'p> {
     fn read(&self, life: &mut Life<'_>, pass: &LogPass<'_>) -> Result<(PassFindings, usize)> {
         let mut whole = 0;
         let findings = pass.run(&mut |OpenedLog { log, input, name, range, progress, .. }| {
-            if life.needs_images() {
+            if life.is_interrupted() {
                 return Ok((RunSummary::default(), false));
             }
             let jobs = workers(self.args.jobs);
             let read = life.read(input, &name, range, jobs, &mut |bytes| progress.at(bytes));
-            whole += usize::from(!life.needs_images());
+            whole += usize::from(!life.is_interrupted());
             read.map_err(|error| log.failure(error))
         })?;
         Ok((findings, whole))
@@ -206,7 +215,7 @@ impl<'p> RowPasses<'p> {
         self.sources.log_server.as_ref().filter(|_| self.args.input.files.is_empty())
     }
 
-    fn earlier_changes(&self) -> Result<EarlierChanges> {
+    fn earlier_changes(&self, history: Option<&TableHistory>) -> Result<EarlierChanges> {
         let sources = self.sources;
         let all_logs = match self.whole_server() {
             Some(server) => {
@@ -216,8 +225,10 @@ impl<'p> RowPasses<'p> {
             }
             None => None,
         };
-        let tables_then = match (&self.history, &all_logs, &sources.described) {
-            (Some(_), Some(logs), Some(schema)) => sources.tables_of(logs, schema, self.args.jobs)?,
+        let unknown = SchemaFile::default();
+        let now = sources.described.as_ref().or(sources.now.as_ref()).unwrap_or(&unknown);
+        let tables_then = match (history, &all_logs) {
+            (Some(_), Some(logs)) => sources.tables_of(logs, now, self.args.jobs)?,
             _ => None,
         };
         // Of a server that may have later logs, the defaults of now may be others.
@@ -226,20 +237,21 @@ impl<'p> RowPasses<'p> {
             false => self.whole_server().is_some(),
         };
         let now = sources.described.as_ref().filter(|_| is_of_the_end);
-        let statements = sources.statements(all_logs.as_ref().unwrap_or(&sources.logs), self.args.jobs)?;
+        let logs = all_logs.as_ref().unwrap_or(&sources.logs);
+        let statements = statements_ahead(logs, sources.keyring.as_ref(), self.args.jobs)?;
         let defaults = statements.and_then(|statements| statements.defaults(now));
         Ok(EarlierChanges { all_logs, tables_then, defaults })
     }
 
-    /// Reads all logs from their beginning, and shows the rows that the first pass did not: `exit` is that of the first pass, which read this
-    /// many logs to their end.
+    /// Reads all logs from their beginning, and shows the rows that the first pass did not: with the history and the exit code of the first
+    /// pass, which read this many logs to their end.
     fn read_again<'o>(
         &'o self,
         life: Life<'o>,
         earlier: &'o EarlierChanges,
-        (first_exit, whole): (Exit, usize),
+        (first_history, first_exit, whole): (Option<&'o TableHistory>, Exit, usize),
     ) -> Result<(Life<'o>, PassFindings)> {
-        let history = earlier.tables_then.as_ref().map(|then| &then.history).or(self.history);
+        let history = earlier.tables_then.as_ref().map(|then| &then.history).or(first_history);
         let defaults = earlier.defaults.as_ref();
         let logs = earlier.all_logs.as_ref().unwrap_or(&self.sources.logs);
         let told = logs.len().saturating_sub(self.sources.logs.len()) + whole;
