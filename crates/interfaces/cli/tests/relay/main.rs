@@ -53,3 +53,4 @@ mod traces;
 mod unit;
 mod variables;
 mod xa;
+mod xa_random;

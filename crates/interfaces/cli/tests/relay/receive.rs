@@ -8,7 +8,7 @@ use crate::common::relay::{Configuration, Relay, is_kept, url};
 use crate::common::small_disk::SmallDisk;
 use crate::common::{Folder, Ran};
 use binlogz_testkit::faults::FaultShim;
-use binlogz_testkit::{Tool, corpus, mutate, require_tool, setting};
+use binlogz_testkit::{InstalledTool, Tool, corpus, mutate, require_tool, setting};
 
 /// `scripts/soak/relay.sh` sets more.
 fn cuts() -> u64 {
@@ -18,8 +18,20 @@ fn cuts() -> u64 {
 #[test]
 fn a_network_that_breaks_anywhere_loses_nothing() {
     let mysql = require_tool!(Tool::Mysql);
+    breaks_anywhere(mysql, "CRC32");
+}
+
+/// Where it goes on within a file, the source sends a format description with a stale checksum.
+#[test]
+fn a_network_that_breaks_anywhere_loses_nothing_of_a_source_without_checksums() {
+    let mysql = require_tool!(Tool::Mysql);
+    breaks_anywhere(mysql, "NONE");
+}
+
+fn breaks_anywhere(mysql: &'static InstalledTool, checksum: &str) {
     let folder = Folder::new();
-    let source = mysql.sandbox().compression(3).option("max-binlog-size", "1M").start().unwrap();
+    let source = mysql.sandbox().compression(3).option("max-binlog-size", "1M");
+    let source = source.option("binlog-checksum", checksum).start().unwrap();
     let seed = mutate::seed();
     println!("SEED={seed}");
     let rows = "INSERT INTO d.t (body) VALUES (REPEAT(UUID(), 500));\n".repeat(150);

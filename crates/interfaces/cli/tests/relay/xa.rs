@@ -1,125 +1,24 @@
 //! XA transactions for replicas that don't know them, or take them for others: MySQL 5.6 and MariaDB get plain transactions where XA
-//! COMMIT stands, and have the source's rows, whatever comes between PREPARE and COMMIT.
-//!
-//! `SEED=N` repeats the statements of a random run.
+//! COMMIT stands, and have the source's rows, whatever comes between PREPARE and COMMIT. `xa_random` has the random runs.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::{Child, Stdio};
 
-use binlogz_testkit::random::Random;
 use binlogz_testkit::{
-    InstalledTool, MariadbSandbox, Mysql56Sandbox, MysqlSandbox, SandboxServer, Tool, mutate, require_tool,
-    setting,
+    InstalledTool, MariadbSandbox, Mysql56Sandbox, MysqlSandbox, SandboxServer, Tool, require_tool,
 };
 
 use crate::common::Folder;
-use crate::common::relay::{Configuration, Relay, reserved_port, url};
+use crate::common::relay::{Configuration, Relay, url};
 use crate::old_replicas::{follow, mariadb_follows};
 
-const TABLES: &str = "\
+pub(crate) const TABLES: &str = "\
 CREATE DATABASE x;
 CREATE TABLE x.t (id INT PRIMARY KEY, number INT, note MEDIUMTEXT, picture BLOB);
 CREATE TABLE x.other (id INT PRIMARY KEY, number INT);
 ";
 /// Every row as a line.
-const ROWS: &str = "SELECT id, number, SHA2(note, 256), HEX(picture) FROM x.t ORDER BY id; SELECT * FROM x.other ORDER BY id";
-/// So many names, each used again once it is decided.
-const NAMES: usize = 12;
-
-/// What a source does, as far as the rows' locks matter: nothing touches a row of a transaction that is only prepared.
-#[derive(Default)]
-struct Work {
-    next_row: u32,
-    /// Rows that are there, and free to be changed.
-    free: Vec<u32>,
-    /// Prepared transactions: their rows after COMMIT, and after ROLLBACK.
-    prepared: BTreeMap<usize, (Vec<u32>, Vec<u32>)>,
-    /// How many were plain, in one phase, and committed and rolled back in two.
-    counts: [usize; 4],
-}
-
-impl Work {
-    /// Changes of one transaction, and its rows after COMMIT and after ROLLBACK.
-    fn changes(&mut self, random: &mut Random, sql: &mut String) -> (Vec<u32>, Vec<u32>) {
-        let mut after = (Vec::new(), Vec::new());
-        for _ in 0..=random.below(4) {
-            let change = if self.free.is_empty() { 0 } else { random.below(5) };
-            if change < 3 {
-                self.next_row += 1;
-                let id = self.next_row;
-                // Now and then one that is large, and one that is larger than what is held in memory.
-                let size = [3, 40, 3000, 90_000, 400_000][random.below(100) / 24];
-                let number = random.below(1000);
-                writeln!(sql, "INSERT INTO x.t VALUES ({id}, {number}, REPEAT(SHA2({id}, 256), {size} / 64), SHA2({id}, 256));")
-                    .unwrap();
-                writeln!(sql, "INSERT INTO x.other VALUES ({id}, {number});").unwrap();
-                after.0.push(id);
-                continue;
-            }
-            let id = self.free.swap_remove(random.below(self.free.len()));
-            after.1.push(id);
-            match change {
-                3 => {
-                    let number = random.below(1000);
-                    writeln!(sql, "UPDATE x.t SET number = {number}, note = REVERSE(note) WHERE id = {id};")
-                        .unwrap();
-                    after.0.push(id);
-                }
-                _ => {
-                    writeln!(sql, "DELETE FROM x.t WHERE id = {id};\nDELETE FROM x.other WHERE id = {id};")
-                        .unwrap();
-                }
-            }
-        }
-        after
-    }
-
-    /// A transaction, or the end of one.
-    fn step(&mut self, random: &mut Random, sql: &mut String) {
-        let names: Vec<usize> = self.prepared.keys().copied().collect();
-        match random.below(10) {
-            0..3 => {
-                sql.push_str("BEGIN;\n");
-                let (after, _) = self.changes(random, sql);
-                sql.push_str("COMMIT;\n");
-                self.free.extend(after);
-                self.counts[0] += 1;
-            }
-            3..6 if names.len() < NAMES => {
-                let name = (0..NAMES).find(|name| !self.prepared.contains_key(name)).unwrap();
-                writeln!(sql, "XA START 'x{name}', 'branch', {name};").unwrap();
-                let after = self.changes(random, sql);
-                writeln!(sql, "XA END 'x{name}', 'branch', {name};\nXA PREPARE 'x{name}', 'branch', {name};")
-                    .unwrap();
-                self.prepared.insert(name, after);
-            }
-            6 => {
-                sql.push_str("XA START 'one';\n");
-                let (after, _) = self.changes(random, sql);
-                sql.push_str("XA END 'one';\nXA COMMIT 'one' ONE PHASE;\n");
-                self.free.extend(after);
-                self.counts[1] += 1;
-            }
-            7 if random.below(4) == 0 => sql.push_str("FLUSH BINARY LOGS;\n"),
-            _ if names.is_empty() => {}
-            _ => {
-                let is_commit = random.below(3) > 0;
-                self.decide(names[random.below(names.len())], is_commit, sql);
-            }
-        }
-    }
-
-    /// Ends a prepared transaction.
-    fn decide(&mut self, name: usize, is_commit: bool, sql: &mut String) {
-        let (committed, rolled_back) = self.prepared.remove(&name).unwrap();
-        let word = if is_commit { "COMMIT" } else { "ROLLBACK" };
-        writeln!(sql, "XA {word} 'x{name}', 'branch', {name};").unwrap();
-        self.free.extend(if is_commit { committed } else { rolled_back });
-        self.counts[if is_commit { 2 } else { 3 }] += 1;
-    }
-}
+pub(crate) const ROWS: &str = "SELECT id, number, SHA2(note, 256), HEX(picture) FROM x.t ORDER BY id; SELECT * FROM x.other ORDER BY id";
 
 /// Waits until a replica has the source's rows, and compares them one by one.
 fn has_rows_of(relay: &mut Relay, source: &MysqlSandbox, name: &str, replica: &SandboxServer) {
@@ -138,76 +37,6 @@ fn source_of(mysql: &'static InstalledTool) -> MysqlSandbox {
     let source = mysql.sandbox().compression(3).option("max-allowed-packet", "64M").start().unwrap();
     source.sql(TABLES).unwrap();
     source
-}
-
-/// Random transactions in rounds, after each of which the relay or a replica goes and comes back.
-fn random_transactions(count: usize, rounds: usize) {
-    let mysql = require_tool!(Tool::Mysql);
-    for tool in [Tool::Mariadb, Tool::Mariadb114, Tool::Mysql56] {
-        require_tool!(tool);
-    }
-    let seed = mutate::seed();
-    let mut random = Random::new(seed);
-    let folder = Folder::new();
-    let source = source_of(mysql);
-    let configuration =
-        Configuration::of([url(&source)]).account("reader", "").ports(reserved_port(), reserved_port());
-    let mut relay = configuration.start(&folder);
-    relay.has_all_of(&source);
-    let by_gtid = Mysql56Sandbox::start(&[]).unwrap();
-    follow(&by_gtid, &relay, "MASTER_AUTO_POSITION=1");
-    let by_position = Mysql56Sandbox::start(&[]).unwrap();
-    follow(&by_position, &relay, "MASTER_LOG_FILE='binlog-u.000001', MASTER_LOG_POS=4");
-    let mariadbs = [Tool::Mariadb, Tool::Mariadb114].map(|version| mariadb_follows(version, &relay));
-    let replicas: [(&str, &SandboxServer); 4] = [
-        ("MySQL 5.6 by GTID", &by_gtid),
-        ("MySQL 5.6 by position", &by_position),
-        ("MariaDB 10.11", &mariadbs[0]),
-        ("MariaDB 11.4", &mariadbs[1]),
-    ];
-    let mut work = Work::default();
-    for round in 0..rounds {
-        let mut sql = format!("SET SESSION binlog_transaction_compression = {};\n", random.below(2));
-        (0..count / rounds).for_each(|_| work.step(&mut random, &mut sql));
-        source.sql(&sql).unwrap_or_else(|error| panic!("SEED={seed} round {round}: {error}"));
-        match random.below(3) {
-            0 => {
-                relay.kill();
-                relay = configuration.start(&folder);
-            }
-            1 => drop(replicas[random.below(4)].1.sql("STOP SLAVE; START SLAVE").unwrap()),
-            _ => {}
-        }
-    }
-    // One stays prepared: nobody has its rows.
-    let mut sql = String::new();
-    let names: Vec<usize> = work.prepared.keys().copied().skip(1).collect();
-    names.into_iter().for_each(|name| work.decide(name, random.below(2) == 0, &mut sql));
-    source.sql(&(sql + "INSERT INTO x.other VALUES (0, 0)")).unwrap();
-    for (name, replica) in replicas {
-        has_rows_of(&mut relay, &source, name, replica);
-    }
-    let all = source.gtid_executed().unwrap();
-    by_gtid.wait_for_gtids(&all).unwrap();
-    let [plain, one_phase, committed, rolled_back] = work.counts;
-    println!(
-        "SEED={seed}: {plain} plain transactions and {one_phase} XA ones in one phase, {committed} committed, {rolled_back} rolled \
-         back; {} files; {} rows equal in all four",
-        source.binlogs().unwrap().len(),
-        source.sql(ROWS).unwrap().lines().count()
-    );
-}
-
-#[test]
-fn replicas_without_xa_have_the_rows_of_what_was_committed() {
-    random_transactions(setting("RELAY_XA_STEPS", 60), setting("RELAY_XA_ROUNDS", 4));
-}
-
-/// `scripts/soak/xa.sh`.
-#[test]
-#[ignore = "takes minutes"]
-fn a_thousand_transactions_with_xa() {
-    random_transactions(setting("RELAY_XA_STEPS", 1800), setting("RELAY_XA_ROUNDS", 60));
 }
 
 /// A MariaDB that begins at a later file, with the tables that are there by then, and acknowledges what it receives.
