@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|spark-iceberg|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|spark-iceberg|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|mydumper|percona-toolkit|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
@@ -43,6 +43,8 @@ case $tool in
     # Newer than most systems' own: foreign memory, which calls libbinlogz, is Java's since 22.
     java) suite=trixie packages='openjdk-25-jdk-headless patchelf' ;;
     mysqld-exporter) suite=sid packages='prometheus-mysqld-exporter libc6' ;;
+    mydumper) suite=bookworm packages='mydumper libmariadb3' ;;
+    percona-toolkit) suite=bookworm packages='percona-toolkit libdbd-mysql-perl libmariadb3' ;;
     # The server itself comes from $archive; these are its libraries.
     mysql-5.6)
         suite=bookworm packages='libaio1 libstdc++6 libcrypt1'
@@ -552,6 +554,16 @@ case $tool in
         ;;
     zstd) wrap zstd usr/bin/zstd ;;
     mysqld-exporter) wrap mysqld_exporter usr/bin/prometheus-mysqld-exporter ;;
+    mydumper) environment="MARIADB_PLUGIN_DIR='$prefix/root/usr/lib/$triplet/libmariadb3/plugin'" wrap mydumper usr/bin/mydumper ;;
+    percona-toolkit)
+        # Programs in Perl, with a Perl and modules of their own.
+        modules=$share/perl5:$prefix/root/usr/lib/$triplet/perl5/5.36:$share/perl/5.36:$prefix/root/usr/lib/$triplet/perl/5.36:$prefix/root/usr/lib/$triplet/perl-base
+        environment="PERL5LIB='$modules' MARIADB_PLUGIN_DIR='$prefix/root/usr/lib/$triplet/libmariadb3/plugin'" wrap perl usr/bin/perl
+        for program in pt-slave-find pt-table-checksum; do
+            printf "#!/bin/sh\nexec '%s' '%s' \"\$@\"\n" "$prefix/bin/perl" "$prefix/root/usr/bin/$program" >"$work/bin/$program"
+            chmod +x "$work/bin/$program"
+        done
+        ;;
     openssl) environment="OPENSSL_CONF='$prefix/root/etc/ssl/openssl.cnf'" wrap openssl usr/bin/openssl ;;
     chromium)
         # It looks for its data, and for itself as a child process, where the running program stands: that is the loader.

@@ -4,6 +4,7 @@
 //! replicas.rs   servers as replicas: every row compared, the replica and the relay killed and started again in between
 //! newer.rs      what a newer source writes and older replicas don't know, a large transaction, a failover
 //! links.rs      how a relay connects to its source
+//! ways.rs       semi-synchronous replicas, and replicas of two sources
 //! sources.rs    servers as the relay's source
 //! clients/      change-data-capture clients: every row compared, the client killed and begun again in between
 //! table.rs      what a cell says, and the page
@@ -21,6 +22,7 @@ mod newer;
 mod replicas;
 mod sources;
 mod table;
+mod ways;
 
 use std::time::Duration;
 
@@ -135,7 +137,7 @@ fn certificate(folder: &Folder) -> bool {
 }
 
 /// The parts of the matrix, by name.
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 12] = [
     ("replicas", Part::BesideRelays(Tool::Mysql, replicas::table)),
     ("replicas-8.0", Part::BesideRelays(Tool::Mysql80, replicas::table_of_8_0)),
     ("clients", Part::BesideRelays(Tool::Mysql, clients::table)),
@@ -147,6 +149,7 @@ const PARTS: [(&str, Part); 11] = [
     ("large", Part::Alone(newer::large::table)),
     ("failover", Part::Alone(newer::failover::table)),
     ("links", Part::Alone(links::table)),
+    ("ways", Part::Alone(ways::table)),
 ];
 
 #[derive(Clone, Copy)]

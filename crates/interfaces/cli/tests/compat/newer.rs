@@ -15,7 +15,7 @@ use binlogz_testkit::{Result, Tool};
 use crate::PATIENCE;
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
-use crate::replicas::{Followed, REPLICAS, Replica, ways};
+use crate::replicas::{Followed, Replica, wanted, ways};
 use crate::table::{Table, Verdict};
 
 /// Something that not every replica knows.
@@ -151,7 +151,7 @@ impl StoredLog {
 }
 
 /// A relay as an account sees it whose form the relay chooses.
-fn reader(relay: &Relay) -> Followed {
+pub(crate) fn reader(relay: &Relay) -> Followed {
     Followed {
         port: relay.port,
         user: "reader",
@@ -162,7 +162,7 @@ fn reader(relay: &Relay) -> Followed {
 }
 
 /// A replica of this version, or why there is none.
-fn started(tool: Tool) -> std::result::Result<Replica, Verdict> {
+pub(crate) fn started(tool: Tool) -> std::result::Result<Replica, Verdict> {
     Replica::start(tool)
         .or_else(|_| Replica::start(tool))
         .map_err(|error| Verdict::NotTried(error.to_string()))
@@ -177,7 +177,7 @@ pub(crate) fn table() -> Table {
         NOVELTIES.iter().map(|novelty| novelty.name.to_owned()).collect(),
     )
     .strict();
-    for tool in REPLICAS {
+    for tool in wanted() {
         let mut replica = match started(tool) {
             Ok(replica) => replica,
             Err(verdict) => {

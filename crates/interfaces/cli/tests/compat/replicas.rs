@@ -12,7 +12,7 @@ use crate::{FORMS, HASH, PATIENCE, Relays, Rows};
 /// After a crash it asks again for what it has not applied.
 const RECOVERS: [(&str, &str); 1] = [("relay-log-recovery", "ON")];
 /// All that can be had, the newest first.
-pub(crate) const REPLICAS: [Tool; 11] = [
+const REPLICAS: [Tool; 11] = [
     Tool::Mysql,
     Tool::Mysql80,
     Tool::Mysql56,
@@ -25,6 +25,14 @@ pub(crate) const REPLICAS: [Tool; 11] = [
     Tool::Mariadb102,
     Tool::Mariadb101,
 ];
+
+/// Those that `BINLOGZ_COMPAT_REPLICAS` names, as in `mysql-5.5 mariadb-10.5`; without it, all.
+pub(crate) fn wanted() -> Vec<Tool> {
+    let named = std::env::var("BINLOGZ_COMPAT_REPLICAS").unwrap_or_default();
+    let is_wanted =
+        |tool: &Tool| named.is_empty() || named.split_whitespace().any(|name| name == tool.name());
+    REPLICAS.into_iter().filter(is_wanted).collect()
+}
 
 /// How such a replica may follow a source: by GTID or not.
 pub(crate) fn ways(tool: Tool) -> &'static [bool] {
@@ -134,15 +142,6 @@ impl Replica {
         format!("{kind} {}, by {way}", self.server().installed().version())
     }
 
-    /// Starts it again if it has ended: some versions crash at a log that they can't read.
-    fn lives(&mut self) -> Result<()> {
-        if self.server().sql("SELECT 1").is_err() {
-            self.server_mut().kill();
-            self.server_mut().start()?;
-        }
-        Ok(())
-    }
-
     /// As it was when it was made.
     pub(crate) fn forget(&self) -> Result<()> {
         let server = self.server();
@@ -158,6 +157,11 @@ impl Replica {
     }
 
     pub(crate) fn follow(&self, followed: Followed, by_gtid: bool) -> Result<()> {
+        self.follow_as(followed, by_gtid, None)
+    }
+
+    /// Follows as one of several channels, if it is given a name.
+    pub(crate) fn follow_as(&self, followed: Followed, by_gtid: bool, channel: Option<&str>) -> Result<()> {
         let Followed { port, user, password, first_file, .. } = followed;
         let word = if self.is_old() { "MASTER" } else { "SOURCE" };
         let begin = match (self, by_gtid) {
@@ -173,10 +177,15 @@ impl Replica {
         };
         let key = if self.is_old() { "" } else { "SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, " };
         let change = if self.is_old() { "CHANGE MASTER" } else { "CHANGE REPLICATION SOURCE" };
+        let (name, of_channel) = match (self, channel) {
+            (_, None) => (String::new(), String::new()),
+            (Replica::Mariadb(_), Some(channel)) => (format!(" '{channel}'"), String::new()),
+            (_, Some(channel)) => (String::new(), format!(" FOR CHANNEL '{channel}'")),
+        };
         self.server()
             .sql(&format!(
-                "{change} TO {word}_HOST='127.0.0.1', {word}_PORT={port}, {word}_USER='{user}', \
-                 {word}_PASSWORD='{password}', {word}_CONNECT_RETRY=1, {key}{begin}; {}",
+                "{change}{name} TO {word}_HOST='127.0.0.1', {word}_PORT={port}, {word}_USER='{user}', \
+                 {word}_PASSWORD='{password}', {word}_CONNECT_RETRY=1, {key}{begin}{of_channel}; {}{name}{of_channel}",
                 self.begin()
             ))
             .map(drop)
@@ -230,7 +239,6 @@ impl Replica {
         followed: Followed,
         by_gtid: bool,
     ) -> Result<Verdict> {
-        self.lives()?;
         self.forget()?;
         self.follow(followed, by_gtid)?;
         if let Some(verdict) = self.wait_for_all(source) {
@@ -275,7 +283,7 @@ fn fill(
     relays: &mut Relays,
     all: impl Fn(&Relay) -> Vec<Followed>,
 ) {
-    for tool in REPLICAS {
+    for tool in wanted() {
         // All parts run at once, and a busy machine may take too long once.
         let mut replica = match Replica::start(tool).or_else(|_| Replica::start(tool)) {
             Ok(replica) => replica,
@@ -289,6 +297,10 @@ fn fill(
             let name = replica.title(*by_gtid);
             let mut cells = Vec::new();
             for followed in all(&relays.usual) {
+                // Some versions crash at a log that they can't read, and again when they are started with it.
+                if replica.server().sql("SELECT 1").is_err() {
+                    replica = Replica::start(tool).unwrap();
+                }
                 let mut verdict = replica.verdict(source, followed, *by_gtid);
                 if followed.port == relays.usual.port && matches!(verdict, Ok(Verdict::Works)) {
                     relays.restart(|| Rows::write(source));

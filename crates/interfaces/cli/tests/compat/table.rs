@@ -112,12 +112,13 @@ pub(crate) struct Page {
 
 impl Page {
     /// Sections stand in this order.
-    const TITLES: [&str; 11] = [
+    const TITLES: [&str; 12] = [
         "Replicas of MySQL 9.7",
         "Replicas of MySQL 8.0",
         "What a replica may not know",
         "A large transaction",
         "Another server takes the source's place",
+        "Acknowledgements and channels",
         "The way to the source",
         "Change-data-capture clients",
         "The same with `forward_sql`",
@@ -138,16 +139,49 @@ impl Page {
         let Table { title, introduction, columns, rows, .. } = table;
         let date = std::process::Command::new("date").args(["-u", "+%Y-%m-%d"]).output().unwrap().stdout;
         let date = String::from_utf8(date).unwrap();
-        let mut body = format!("{introduction} Run on {}.\n\n| | {} |\n", date.trim(), columns.join(" | "));
+        let some = std::env::var("BINLOGZ_COMPAT_REPLICAS").ok();
+        let when = match (&some, self.run_on(title)) {
+            (Some(some), Some(before)) => format!("{before}, {some} on {}", date.trim()),
+            _ => date.trim().to_owned(),
+        };
+        let mut body = format!("{introduction} Run on {when}.\n\n| | {} |\n", columns.join(" | "));
         let _ = writeln!(body, "|---|{}", "---|".repeat(columns.len()));
+        let mut lines = Vec::new();
         for (name, cells) in rows {
             let cells: Vec<_> = cells.iter().map(Verdict::to_string).collect();
-            let _ = writeln!(body, "| {name} | {} |", cells.join(" | "));
+            lines.push(format!("| {name} | {} |", cells.join(" | ")));
         }
+        // A run with some replicas leaves the rows of others as they are.
+        if some.is_some() {
+            lines = self.merged(title, &lines);
+        }
+        lines.iter().for_each(|line| body.extend([line, "\n"]));
         self.sections.retain(|(other, _)| other != title);
         self.sections.push((title.to_owned(), body.trim().to_owned()));
         let place = |title: &str| Self::TITLES.iter().position(|other| *other == title);
         self.sections.sort_by_key(|(title, _)| place(title));
+    }
+
+    /// When a section was run.
+    fn run_on(&self, title: &str) -> Option<String> {
+        let (_, body) = self.sections.iter().find(|(other, _)| other == title)?;
+        let (_, when) = body.lines().next()?.rsplit_once("Run on ")?;
+        Some(when.trim_end_matches('.').to_owned())
+    }
+
+    /// The rows of a section, with these in the places of those of their names; new ones come last.
+    fn merged(&self, title: &str, new: &[String]) -> Vec<String> {
+        let name = |line: &str| line.split(" | ").next().unwrap_or_default().to_owned();
+        let before = self.sections.iter().find(|(other, _)| other == title).map_or("", |(_, body)| body);
+        let rows = before.lines().filter(|line| line.starts_with("| ")).skip(1);
+        let mut merged: Vec<String> = rows.map(str::to_owned).collect();
+        for line in new {
+            match merged.iter_mut().find(|other| name(other) == name(line)) {
+                Some(other) => line.clone_into(other),
+                None => merged.push(line.clone()),
+            }
+        }
+        merged
     }
 
     /// Writes it where `BINLOGZ_COMPAT_PAGE` says, or to standard output.

@@ -20,12 +20,22 @@ use crate::table::{Table, Verdict};
 /// A client's name, and how it is run.
 type Client = (&'static str, fn() -> Result<Command>);
 
-const CLIENTS: [Client; 4] = [
+const CLIENTS: [Client; 6] = [
     ("Connector/J 9.4.0 (Java)", || Ok(Command::new(got("compat-java")?.join("bin/jdbc")))),
     ("PyMySQL (Python)", || python("pymysql_plain.py")),
     ("mysqladmin 9.7.4", || {
         let mut command = Command::new(format!("{FOLDER}/mysqladmin.sh"));
         command.env("MYSQLADMIN", Tool::Mysql.find()?.command("mysqladmin").get_program());
+        Ok(command)
+    }),
+    ("mydumper", || {
+        let mut command = Command::new(format!("{FOLDER}/mydumper.sh"));
+        command.env("MYDUMPER", got("mydumper")?.join("bin/mydumper"));
+        Ok(command)
+    }),
+    ("percona-toolkit (Perl)", || {
+        let mut command = Command::new(format!("{FOLDER}/percona_toolkit.sh"));
+        command.env("PERCONA_TOOLKIT", got("percona-toolkit")?.join("bin"));
         Ok(command)
     }),
     ("mysqld_exporter (Go)", || {
@@ -56,15 +66,25 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     let mut table = Table::new(
         "Clients that ask in SQL",
         "What programs do when they connect: settings, statuses, transactions without content, a database, its columns, a \
-         prepared statement; metrics.",
+         prepared statement; metrics; a dump with its position; replicas, and checksums of tables.",
         IN_ONE_FORM.map(str::to_owned).into(),
     );
+    // percona-toolkit's own.
+    source
+        .sql(
+            "CREATE DATABASE IF NOT EXISTS percona; GRANT ALL ON percona.* TO repl@'127.0.0.1';
+             GRANT PROCESS ON *.* TO repl@'127.0.0.1'",
+        )
+        .unwrap();
     for client in CLIENTS {
         let mut name = client.0.to_owned();
         let cells = in_one_form(source, relays).map(|followed| match verdict(client, followed) {
             Ok((verdict, None)) => verdict,
             Ok((verdict, Some(version))) => {
-                name = client.0.replacen(' ', &format!(" {version} "), 1);
+                name = match client.0.split_once(' ') {
+                    Some((program, more)) => format!("{program} {version} {more}"),
+                    None => format!("{} {version}", client.0),
+                };
                 verdict
             }
             Err(error) => Verdict::NotTried(error.to_string()),

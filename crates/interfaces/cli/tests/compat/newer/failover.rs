@@ -5,7 +5,7 @@ use binlogz_testkit::{MysqlSandbox, Tool};
 use super::{reader, started};
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
-use crate::replicas::{REPLICAS, Replica, ways};
+use crate::replicas::{Replica, wanted, ways};
 use crate::table::{Table, Verdict};
 use crate::{BEGINNING, HASH, PATIENCE, Rows};
 
@@ -86,7 +86,7 @@ pub(crate) fn table() -> Table {
     )
     .strict();
     let all: Vec<_> =
-        REPLICAS.into_iter().flat_map(|tool| ways(tool).iter().map(move |way| (tool, *way))).collect();
+        wanted().into_iter().flat_map(|tool| ways(tool).iter().map(move |way| (tool, *way))).collect();
     for batch in all.chunks(AT_A_TIME) {
         for attached in fared(batch) {
             table.row(attached.title, attached.cells);

@@ -8,7 +8,7 @@ use binlogz_testkit::{Result, Tool, setting};
 use super::{reader, started};
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
-use crate::replicas::{REPLICAS, Replica, ways};
+use crate::replicas::{Replica, wanted, ways};
 use crate::table::{Table, Verdict};
 
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -93,7 +93,7 @@ pub(crate) fn table() -> Table {
     relay.has_all_of(&source);
     let answer = source.sql(HASH).unwrap();
     let mut log = LargeLog { configuration, folder, relay, megabytes, answer };
-    for tool in REPLICAS {
+    for tool in wanted() {
         for by_gtid in ways(tool) {
             match started(tool) {
                 Ok(mut replica) => {
