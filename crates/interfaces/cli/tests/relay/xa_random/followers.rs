@@ -125,7 +125,9 @@ impl Follower {
             (_, false) => format!("{word}_LOG_FILE='{file}', {word}_LOG_POS=4"),
         };
         let change = match self.is_new() {
-            true => "CHANGE REPLICATION SOURCE TO SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1,",
+            true => {
+                "CHANGE REPLICATION SOURCE TO SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, SOURCE_RETRY_COUNT=1000,"
+            }
             false => "CHANGE MASTER TO",
         };
         let who = format!(

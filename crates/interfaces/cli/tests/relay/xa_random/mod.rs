@@ -49,6 +49,10 @@ const ALL: [(Tool, bool); 14] = [
 /// Several may begin an XA transaction before an earlier one of its name is committed: they tell rows apart, not names.
 const ONE_WORKER: (&str, &str) = ("replica-parallel-workers", "1");
 
+/// On a busy machine a source is gone for longer than ten attempts, a second each.
+const TRIES_LONG: &str =
+    "STOP REPLICA; CHANGE REPLICATION SOURCE TO SOURCE_RETRY_COUNT = 1000; START REPLICA";
+
 /// What happens after a round of statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Interruption {
@@ -118,6 +122,7 @@ impl Run {
         let [source, standby] = [(), ()].map(|()| server(mysql, checksum, reserved_port()));
         source.sql(TABLES).unwrap();
         standby.replicate_from(&source).unwrap();
+        standby.sql(TRIES_LONG).unwrap();
         Account::Locked.of(&standby);
         let folder = Folder::new();
         let configuration = Configuration::of([url(&source), url(&standby)])
@@ -177,6 +182,7 @@ impl Run {
         self.standby = server(self.mysql, &self.checksum, self.standby.port());
         Account::Locked.of(&self.standby);
         self.standby.replicate_from(&self.source).unwrap();
+        self.standby.sql(TRIES_LONG).unwrap();
     }
 
     /// Writes a row after all others.
