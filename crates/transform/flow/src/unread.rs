@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use binlogz_binlog::event::{IncidentEvent, LeftOutTable};
+use binlogz_binlog::event::{IncidentEvent, LeftOutStatement, LeftOutTable};
 use binlogz_binlog::row::TableSchema;
 use binlogz_binlog::{ChangeContent, Error as BinlogError, EventHeader, EventType, HeaderFlags};
 use parking_lot::Mutex;
@@ -115,8 +115,8 @@ impl UnreadChanges {
     /// Notes an event outside of [`crate::events::run`], if by its type it may hold changes that can't be decoded, or says that
     /// some are lost. `body`: without checksum.
     pub fn note_by_type(&mut self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
-        if let Some(why) = why_of_type(header, body) {
-            self.note(log, (position, header), left_out_table(header, body), why);
+        for (table, why) in reasons_of_type(header, body) {
+            self.note(log, (position, header), table, why);
         }
     }
 
@@ -196,8 +196,8 @@ struct Note {
 impl UnreadNotes {
     /// Notes an event that by its type may hold changes and can't be decoded, or that says that some are lost.
     pub(crate) fn by_type(&self, log: u64, position: EventPosition, header: &EventHeader, body: &[u8]) {
-        if let Some(why) = why_of_type(header, body) {
-            self.note(log, (position, header), left_out_table(header, body), why);
+        for (table, why) in reasons_of_type(header, body) {
+            self.note(log, (position, header), table, why);
         }
     }
 
@@ -237,15 +237,21 @@ impl UnreadNotes {
     }
 }
 
+/// A table, where it is known, and why changes of it can't be read.
+type Reason<'b> = (Option<(&'b [u8], &'b [u8])>, String);
+
+/// Why an event can't be read, if its type says so: once for each table that it is about.
+fn reasons_of_type<'b>(header: &EventHeader, body: &'b [u8]) -> Vec<Reason<'b>> {
+    match header.event_type {
+        EventType::IGNORABLE => left_out(body),
+        _ => why_of_type(header, body).map(|why| (None, why)).into_iter().collect(),
+    }
+}
+
 /// Why an event can't be read, if its type says so.
 fn why_of_type(header: &EventHeader, body: &[u8]) -> Option<String> {
     match header.event_type.changes() {
-        ChangeContent::None => {
-            let left_out = left_out_table(header, body);
-            left_out.map(|_| {
-                "rows were left out when the log was made, since their table was not chosen".to_owned()
-            })
-        }
+        ChangeContent::None => None,
         ChangeContent::Beside => None,
         // Events of MariaDB that are expanded in the log are nowhere else.
         ChangeContent::Decoded if header.event_type.mariadb_expanded().is_none() => None,
@@ -256,12 +262,23 @@ fn why_of_type(header: &EventHeader, body: &[u8]) -> Option<String> {
     }
 }
 
-/// The table whose rows an event took the place of.
-fn left_out_table<'b>(header: &EventHeader, body: &'b [u8]) -> Option<(&'b [u8], &'b [u8])> {
-    if header.event_type != EventType::IGNORABLE {
-        return None;
+/// What a filler took the place of: a table's rows, or a statement.
+fn left_out(body: &[u8]) -> Vec<Reason<'_>> {
+    const ROWS: &str = "rows were left out when the log was made, since their table was not chosen";
+    const STATEMENT: &str =
+        "a statement about it was left out when the log was made, since it was not chosen";
+    const UNNAMED: &str = "a statement about tables that were not chosen was left out when the log was made";
+    let of_table = |LeftOutTable { database, table }, why: &str| (Some((database, table)), why.to_owned());
+    if let Some(table) = LeftOutTable::decode(body) {
+        return vec![of_table(table, ROWS)];
     }
-    LeftOutTable::decode(body).map(|LeftOutTable { database, table }| (database, table))
+    match LeftOutStatement::decode(body) {
+        None => Vec::new(),
+        Some(LeftOutStatement { tables }) if tables.is_empty() => vec![(None, UNNAMED.to_owned())],
+        Some(LeftOutStatement { tables }) => {
+            tables.into_iter().map(|table| of_table(table, STATEMENT)).collect()
+        }
+    }
 }
 
 /// The words for an incident, with the server's own.
@@ -330,6 +347,8 @@ mod tests {
         notes.by_type(0, at(60), &header(2), b"");
         notes.by_type(0, at(70), &header(28), &[0; 9]);
         notes.by_type(0, at(80), &header(28), b"left out\x01d\x01u\0\0");
+        notes.by_type(0, at(81), &header(28), b"d\xfeu\xfdd\xfev\0\0");
+        notes.by_type(0, at(82), &header(28), b"\xfe\0");
         let mut unread = notes.take();
         assert!(notes.take().is_empty());
         let lines: Vec<_> = unread.iter().map(|entry| entry.to_string()).collect();
@@ -338,6 +357,9 @@ mod tests {
             [
                 "at 50: type 0x63 event: its type may hold changes, and can't be decoded",
                 "at 80: Ignorable event of d.u: rows were left out when the log was made, since their table was not chosen",
+                "at 81: Ignorable event of d.u: a statement about it was left out when the log was made, since it was not chosen",
+                "at 81: Ignorable event of d.v: a statement about it was left out when the log was made, since it was not chosen",
+                "at 82: Ignorable event: a statement about tables that were not chosen was left out when the log was made",
                 "at 100: WriteRowsV1 event of d.t: bad (and 2 more like it)",
             ]
         );
@@ -346,8 +368,8 @@ mod tests {
         }
         unread.add(notes.take());
         assert_eq!(unread.iter().count(), NAMED_MAX);
-        assert_eq!(unread.events(), 5 + 2 * NAMED_MAX as u64);
-        assert_eq!(unread.unnamed(), NAMED_MAX as u64 + 3);
+        assert_eq!(unread.events(), 8 + 2 * NAMED_MAX as u64);
+        assert_eq!(unread.unnamed(), NAMED_MAX as u64 + 6);
     }
 
     #[test]

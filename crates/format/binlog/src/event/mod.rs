@@ -24,9 +24,9 @@ pub use file::{
     SERVER_VERSION_SIZE, ServerFamily, version_number,
 };
 pub use rows::{
-    Bitmap, Column, ColumnDefinition, ColumnType, ExtraRowInfo, LeftOutTable, MetadataField,
-    OptionalMetadata, PrimaryKeyPart, RowsEvent, RowsFlags, RowsKind, RowsQueryEvent, TableId, TableMapEvent,
-    TableMapFlags, table_map_metadata,
+    Bitmap, Column, ColumnDefinition, ColumnType, ExtraRowInfo, LeftOutStatement, LeftOutTable,
+    MetadataField, OptionalMetadata, PrimaryKeyPart, RowsEvent, RowsFlags, RowsKind, RowsQueryEvent, TableId,
+    TableMapEvent, TableMapFlags, table_map_metadata,
 };
 pub use statement::{
     DeleteFileEvent, DuplicateHandling, ExecuteLoadQueryEvent, Flags2, IntvarEvent, IntvarVariable,

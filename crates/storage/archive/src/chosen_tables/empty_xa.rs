@@ -90,7 +90,7 @@ impl EmptyXa {
             XaBeginning::Statement(at, header) => filler::begin(header, checksum).map(|events| (*at, events)),
             XaBeginning::Gtid(at, event) => Some((*at, beginning_gtid(event, checksum)?)),
         };
-        let commit = filler::empty_transaction(&self.end, false, checksum);
+        let commit = filler::empty_transaction(&self.end, false, None, checksum);
         Ok(begin.zip(commit).map(|(begin, commit)| [begin, (self.end_at, commit)]))
     }
 }

@@ -3,11 +3,13 @@
 //! ```text
 //! rows, table maps      an event of type Ignorable (28) with the flag IGNORABLE; that of a table map has the table's name
 //! a statement that is   Query: BEGIN · filler · Query: COMMIT, so that its GTID is there; what is too small for a filler becomes
-//! a transaction         the database of the first of them, which neither uses. After MariaDB's GTID event no BEGIN, since it is one
+//! a transaction         the database of the first of them, which neither uses. After MariaDB's GTID event no BEGIN, since it is one.
+//!                       If the statement was about tables, the filler names them; XID, which is shorter, takes the place of
+//!                       COMMIT if that makes room for the names
 //! ```
 
 use binlogz_binlog::checksum::Crc32;
-use binlogz_binlog::event::{QueryEvent, StatusVariables};
+use binlogz_binlog::event::{LeftOutStatement, QueryEvent, StatusVariables};
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::header::HEADER_SIZE;
 use binlogz_binlog::{ChecksumAlgorithm, EventHeader, EventType, HeaderFlags};
@@ -17,6 +19,8 @@ const ZEROS_SIZE: usize = 64 << 10;
 static ZEROS: [u8; ZEROS_SIZE] = [0; ZEROS_SIZE];
 /// Post-header of a Query event, and the NUL after the name of its database.
 const QUERY_FIXED_SIZE: usize = 14;
+/// The number of a transaction, which an XID event has.
+const XID_SIZE: usize = 8;
 
 /// Gives the bytes of a filler to `write`, in pieces. Its body begins with `front`, if there is room for it.
 pub(super) fn write<E>(
@@ -48,16 +52,54 @@ pub(super) fn write<E>(
 }
 
 /// The events of an empty transaction in the place of a statement; `None`: there is no room. `begins`: BEGIN is one of them.
+/// `mark`: what the filler is to say of the statement's tables; the names give way to a mark without, if they have no room.
 pub(super) fn empty_transaction(
     replaced: &EventHeader,
     begins: bool,
+    mark: Option<&[u8]>,
+    checksum: ChecksumAlgorithm,
+) -> Option<Vec<u8>> {
+    let Some(mark) = mark else {
+        return ended_by(EmptyTransactionEnd::Commit, replaced, begins, &[], checksum);
+    };
+    let endings: &[EmptyTransactionEnd] = if begins {
+        &[EmptyTransactionEnd::Commit, EmptyTransactionEnd::Xid]
+    } else {
+        &[EmptyTransactionEnd::Commit]
+    };
+    [mark, &LeftOutStatement::UNNAMED]
+        .iter()
+        .flat_map(|mark| endings.iter().map(move |ending| (*ending, *mark)))
+        .find_map(|(ending, mark)| ended_by(ending, replaced, begins, mark, checksum))
+}
+
+/// The last event of an empty transaction.
+#[derive(Debug, Clone, Copy)]
+enum EmptyTransactionEnd {
+    Commit,
+    Xid,
+}
+
+/// An empty transaction with such an end; `None`: there is no room, or none for the mark.
+fn ended_by(
+    ending: EmptyTransactionEnd,
+    replaced: &EventHeader,
+    begins: bool,
+    mark: &[u8],
     checksum: ChecksumAlgorithm,
 ) -> Option<Vec<u8>> {
     let begin_size = if begins { size_of(b"BEGIN", checksum) } else { 0 };
-    let commit_size = size_of(b"COMMIT", checksum);
+    let commit_size = match ending {
+        EmptyTransactionEnd::Commit => size_of(b"COMMIT", checksum),
+        EmptyTransactionEnd::Xid => (HEADER_SIZE + XID_SIZE + checksum.size()) as u32,
+    };
     let rest = replaced.event_size.checked_sub(begin_size + commit_size)?;
     let is_filler = rest >= (HEADER_SIZE + checksum.size()) as u32;
     let (padding, filler_size) = if is_filler { (0, rest) } else { (rest, 0) };
+    let room = (filler_size as usize).saturating_sub(HEADER_SIZE + checksum.size());
+    if mark.len() > room {
+        return None;
+    }
     let mut bytes = Vec::with_capacity(replaced.event_size as usize);
     let commit_at = replaced.end_log_pos.wrapping_sub(commit_size + if begins { 0 } else { padding });
     if begins {
@@ -65,13 +107,20 @@ pub(super) fn empty_transaction(
         bytes.extend(statement(b"BEGIN", padding, (replaced, begin_end), checksum)?);
     }
     if is_filler {
-        bytes.extend(filler_of(
-            EventHeader { event_size: filler_size, end_log_pos: commit_at, ..*replaced },
-            checksum,
-        ));
+        let header = EventHeader { event_size: filler_size, end_log_pos: commit_at, ..*replaced };
+        bytes.extend(filler_of(header, mark, checksum));
     }
     let commit_padding = if begins { 0 } else { padding };
-    bytes.extend(statement(b"COMMIT", commit_padding, (replaced, replaced.end_log_pos), checksum)?);
+    bytes.extend(match ending {
+        EmptyTransactionEnd::Commit => {
+            statement(b"COMMIT", commit_padding, (replaced, replaced.end_log_pos), checksum)?
+        }
+        EmptyTransactionEnd::Xid => {
+            let header =
+                EventHeader { event_type: EventType::XID, flags: HeaderFlags::default(), ..*replaced };
+            encode_event(header, &[0; XID_SIZE], checksum)
+        }
+    });
     Some(bytes)
 }
 
@@ -83,15 +132,15 @@ pub(super) fn begin(replaced: &EventHeader, checksum: ChecksumAlgorithm) -> Opti
     let begin_end = replaced.end_log_pos.wrapping_sub(filler_size);
     let mut bytes = statement(b"BEGIN", padding, (replaced, begin_end), checksum)?;
     if is_filler {
-        bytes.extend(filler_of(EventHeader { event_size: filler_size, ..*replaced }, checksum));
+        bytes.extend(filler_of(EventHeader { event_size: filler_size, ..*replaced }, &[], checksum));
     }
     Some(bytes)
 }
 
 /// A filler with this header but its type.
-fn filler_of(header: EventHeader, checksum: ChecksumAlgorithm) -> Vec<u8> {
+fn filler_of(header: EventHeader, mark: &[u8], checksum: ChecksumAlgorithm) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(header.event_size as usize);
-    let written: Result<(), std::convert::Infallible> = write(&header, &[], checksum, |piece| {
+    let written: Result<(), std::convert::Infallible> = write(&header, mark, checksum, |piece| {
         bytes.extend_from_slice(piece);
         Ok(())
     });
@@ -161,9 +210,15 @@ mod tests {
                     let query = QueryEvent::decode(frame.body()).unwrap();
                     String::from_utf8_lossy(query.statement).into_owned()
                 }
+                EventType::XID => "Xid".to_owned(),
                 filler => {
                     assert_eq!(filler, EventType::IGNORABLE);
-                    "_".to_owned()
+                    match LeftOutStatement::decode(frame.body()) {
+                        None => "_".to_owned(),
+                        Some(LeftOutStatement { tables }) => tables.first().map_or("-".to_owned(), |table| {
+                            [table.database, table.table].map(String::from_utf8_lossy).join(".")
+                        }),
+                    }
                 }
             });
             rest = after;
@@ -172,16 +227,44 @@ mod tests {
     }
 
     #[test]
+    fn a_filler_names_the_tables_where_there_is_room_and_says_else_that_there_are_some() {
+        const MARK: &[u8] = b"shop\xfelines";
+        let fill: Filling = |replaced, checksum| empty_transaction(replaced, true, Some(MARK), checksum);
+        // BEGIN and XID, the header and checksum of a filler, and one byte.
+        let least = 42 + 31 + 23 + 1;
+        assert_eq!(shown(least - 1, fill, ChecksumAlgorithm::CRC32), None);
+        for (room, expected) in [
+            (1, ["BEGIN", "-", "Xid"]),
+            (9, ["BEGIN", "-", "Xid"]),
+            (10, ["BEGIN", "shop.lines", "Xid"]),
+            (21, ["BEGIN", "shop.lines", "Xid"]),
+            // COMMIT is 12 bytes larger.
+            (22, ["BEGIN", "shop.lines", "COMMIT"]),
+            (80, ["BEGIN", "shop.lines", "COMMIT"]),
+        ] {
+            assert_eq!(shown(least - 1 + room, fill, ChecksumAlgorithm::CRC32).unwrap(), expected, "{room}");
+        }
+        let fill: Filling = |replaced, checksum| empty_transaction(replaced, false, Some(MARK), checksum);
+        assert_eq!(shown(43 + 23, fill, ChecksumAlgorithm::CRC32), None);
+        assert_eq!(shown(43 + 24, fill, ChecksumAlgorithm::CRC32).unwrap(), ["-", "COMMIT"]);
+        assert_eq!(shown(43 + 33, fill, ChecksumAlgorithm::CRC32).unwrap(), ["shop.lines", "COMMIT"]);
+    }
+
+    #[test]
     fn an_empty_transaction_is_as_large_as_the_statement() {
         for checksum in [ChecksumAlgorithm::CRC32, ChecksumAlgorithm::NONE] {
             let own = checksum.size() as u32;
             let fillings: [(Filling, u32, [&str; 2]); 3] = [
                 (
-                    |replaced, checksum| empty_transaction(replaced, true, checksum),
+                    |replaced, checksum| empty_transaction(replaced, true, None, checksum),
                     77 + 2 * own,
                     ["BEGIN", "COMMIT"],
                 ),
-                (|replaced, checksum| empty_transaction(replaced, false, checksum), 39 + own, ["", "COMMIT"]),
+                (
+                    |replaced, checksum| empty_transaction(replaced, false, None, checksum),
+                    39 + own,
+                    ["", "COMMIT"],
+                ),
                 (begin, 38 + own, ["BEGIN", ""]),
             ];
             for (fill, least, [first, last]) in fillings {

@@ -8,7 +8,7 @@
 //! First payloads are expanded. Then fillers take the place of what is about other tables, byte for byte as large, so positions and
 //! lengths are those of the log as `expand` writes it: of a log without payloads, its own. All transactions stay, with their GTIDs.
 //! The log has a name of its own, since it is not the server's: nothing that compares it with the server's logs, or purges them, takes
-//! one for the other. And the fillers of table maps name their tables, so readers tell that rows were there.
+//! one for the other. And the fillers of table maps and statements name their tables, so readers tell what was there.
 //!
 //! * `choice`: which tables;
 //! * `statement_fate`: which statements are about them;

@@ -5,7 +5,7 @@
 //! Table_map  table id 6, flags 2, …    of a chosen table: the event, once rows of it come; of another: a filler that names it
 //! Rows       table id 6, flags 2, …    of a chosen table: the event; of another: a filler
 //! Rows_query, Annotate_rows            a filler: they may quote rows of other tables
-//! Query      see `statement_fate`      the event, a shorter one with spaces, a filler, or an empty transaction; in a database that is not made,
+//! Query      see `statement_fate`      the event, a shorter one with spaces, a filler, or an empty transaction, with the names of its tables; in a database that is not made,
 //!                                      without USE (a flag): it names its tables' databases
 //! Transaction_context                  a filler: hashes of rows
 //! XA_prepare                           the event; where no rows of the transaction stay, see `empty_xa`
@@ -28,7 +28,8 @@ use std::sync::Arc;
 
 use binlogz_binlog::checksum::{CHECKSUM_SIZE, Crc32};
 use binlogz_binlog::event::{
-    CompressedEvent, FormatDescription, LeftOutTable, PostHeaderLengths, QueryEvent, TableMapEvent,
+    CompressedEvent, FormatDescription, LeftOutStatement, LeftOutTable, PostHeaderLengths, QueryEvent,
+    TableMapEvent,
 };
 use binlogz_binlog::frame::encode_event;
 use binlogz_binlog::header::HEADER_SIZE;
@@ -380,7 +381,7 @@ impl<'c> SelectedLogWriter<'c> {
     /// A statement ends a prepared transaction of which no rows stay.
     fn end_empty(&mut self, header: &EventHeader, xa: &EmptyXa) -> Result<()> {
         let begins = self.gtid.is_none();
-        match filler::empty_transaction(header, begins, self.checksum) {
+        match filler::empty_transaction(header, begins, None, self.checksum) {
             Some(events) if self.empty(xa)? => {
                 self.settle_gtid(true)?;
                 self.statements_left_out += 1;
@@ -401,12 +402,12 @@ impl<'c> SelectedLogWriter<'c> {
         };
         let is_whole = boundary == Boundary::End;
         match fate {
-            StatementFate::LeaveOut if self.has_values => {
+            StatementFate::LeaveOut(_) if self.has_values => {
                 self.keep_in_doubt(header, DoubtfulStatement::AfterValues)
             }
-            StatementFate::LeaveOut if is_whole => {
+            StatementFate::LeaveOut(mark) if is_whole => {
                 let begins = self.gtid.is_none();
-                match filler::empty_transaction(header, begins, self.checksum) {
+                match filler::empty_transaction(header, begins, mark.encode().as_deref(), self.checksum) {
                     Some(events) => {
                         self.settle_gtid(true)?;
                         self.statements_left_out += 1;
@@ -415,10 +416,12 @@ impl<'c> SelectedLogWriter<'c> {
                     None => self.keep_in_doubt(header, DoubtfulStatement::NoRoom),
                 }
             }
-            StatementFate::LeaveOut => {
+            StatementFate::LeaveOut(mark) => {
                 self.settle_gtid(false)?;
                 self.statements_left_out += 1;
-                self.pass_over(header, &[])
+                let mark = mark.encode().unwrap_or_default();
+                let room = (header.event_size as usize).saturating_sub(HEADER_SIZE + self.checksum.size());
+                self.pass_over(header, if mark.len() > room { &LeftOutStatement::UNNAMED } else { &mark })
             }
             StatementFate::Shorten(_) => {
                 self.settle_gtid(false)?;

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 use binlogz_binlog::StatementKind;
 use binlogz_binlog::charset::Charset;
-use binlogz_binlog::event::{QueryEvent, StatusVariable};
+use binlogz_binlog::event::{LeftOutStatement, LeftOutTable, QueryEvent, StatusVariable};
 use binlogz_schema::{RecordedStatement, StatementSubject, TableReference};
 
 use super::TableChoice;
@@ -27,9 +27,30 @@ use super::doubts::DoubtfulStatement;
 pub(super) enum StatementFate {
     Stay,
     StayInDoubt(DoubtfulStatement),
-    LeaveOut,
+    /// A mark says what it was about.
+    LeaveOut(StatementMark),
     /// It is this text that stays.
     Shorten(String),
+}
+
+/// What stands in the place of a statement that is left out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum StatementMark {
+    /// Nothing: it changed no rows and no table.
+    None,
+    /// Tables, by database and name; none, if they aren't known.
+    Tables(Vec<[String; 2]>),
+}
+
+impl StatementMark {
+    /// The front of a filler's body.
+    pub(super) fn encode(&self) -> Option<Vec<u8>> {
+        let StatementMark::Tables(tables) = self else { return None };
+        let tables = tables
+            .iter()
+            .map(|[database, table]| LeftOutTable { database: database.as_bytes(), table: table.as_bytes() });
+        Some(LeftOutStatement { tables: tables.collect() }.encode())
+    }
 }
 
 /// Decides about statements.
@@ -51,15 +72,20 @@ impl StatementJudge<'_> {
         let statement = RecordedStatement::of_query(Default::default(), query, (database, &text));
         match StatementSubject::of(&statement) {
             StatementSubject::Rows => StatementFate::StayInDoubt(DoubtfulStatement::Rows),
-            StatementSubject::NoTable => StatementFate::LeaveOut,
-            StatementSubject::Database(name) => self.of_database(name.as_deref().unwrap_or(database)),
+            StatementSubject::NoTable => StatementFate::LeaveOut(StatementMark::None),
+            StatementSubject::Database(name) => self.of_database(name.as_deref().unwrap_or(database), &text),
             StatementSubject::Tables { tables, parents } => self.of_tables((&tables, &parents), database),
             StatementSubject::Drop { tables, front } => self.of_drop(&tables, &front, database),
         }
     }
 
-    fn of_database(&self, name: &str) -> StatementFate {
-        if self.has_some_of(name.as_bytes()) { StatementFate::Stay } else { StatementFate::LeaveOut }
+    fn of_database(&self, name: &str, text: &str) -> StatementFate {
+        if self.has_some_of(name.as_bytes()) {
+            return StatementFate::Stay;
+        }
+        let drops = text.trim_start().get(..4).is_some_and(|word| word.eq_ignore_ascii_case("DROP"));
+        // All tables of it are gone, which have no names here.
+        StatementFate::LeaveOut(if drops { StatementMark::Tables(Vec::new()) } else { StatementMark::None })
     }
 
     /// Whether a table of a database may be chosen. If none may, the database is not made either.
@@ -75,7 +101,7 @@ impl StatementJudge<'_> {
     ) -> StatementFate {
         let chosen = tables.iter().filter(|table| self.may_have(table, database)).count();
         match chosen {
-            0 => StatementFate::LeaveOut,
+            0 => left_out(tables, database),
             count if count < tables.len() => StatementFate::StayInDoubt(DoubtfulStatement::BothKinds),
             _ if parents.iter().all(|parent| self.may_have(parent, database)) => StatementFate::Stay,
             _ => StatementFate::StayInDoubt(DoubtfulStatement::Parents),
@@ -85,7 +111,7 @@ impl StatementJudge<'_> {
     fn of_drop(&self, tables: &[TableReference], front: &str, database: &str) -> StatementFate {
         let chosen: Vec<_> = tables.iter().filter(|table| self.may_have(table, database)).collect();
         if chosen.is_empty() {
-            return StatementFate::LeaveOut;
+            return left_out(tables, database);
         }
         if chosen.len() == tables.len() {
             return StatementFate::Stay;
@@ -105,6 +131,14 @@ impl StatementJudge<'_> {
         self.choice.has(database.as_bytes(), table.name.as_bytes())
             || self.lowered.has(database.to_lowercase().as_bytes(), table.name.to_lowercase().as_bytes())
     }
+}
+
+/// A statement about these tables alone is left out.
+fn left_out(tables: &[TableReference], database: &str) -> StatementFate {
+    let names = |table: &TableReference| {
+        [table.database.clone().unwrap_or_else(|| database.to_owned()), table.name.clone()]
+    };
+    StatementFate::LeaveOut(StatementMark::Tables(tables.iter().map(names).collect()))
 }
 
 /// The text of a statement, by its client's character set; `None`: it is not known.
@@ -145,17 +179,24 @@ mod tests {
         const ROWS: StatementFate = StatementFate::StayInDoubt(DoubtfulStatement::Rows);
         const BOTH: StatementFate = StatementFate::StayInDoubt(DoubtfulStatement::BothKinds);
         const PARENTS: StatementFate = StatementFate::StayInDoubt(DoubtfulStatement::Parents);
-        use StatementFate::{LeaveOut, Stay};
+        use StatementFate::Stay;
+        let leave_out = |tables: &[&str]| {
+            let names = |table: &&str| {
+                let (database, table) = table.split_once('.').unwrap();
+                [database, table].map(str::to_owned)
+            };
+            StatementFate::LeaveOut(StatementMark::Tables(tables.iter().map(names).collect()))
+        };
         for (statement, expected) in [
             ("BEGIN", Stay),
             ("ROLLBACK TO `a`", Stay),
             ("XA COMMIT X'61',X'',1", Stay),
             ("CREATE TABLE orders (id INT)", Stay),
-            ("CREATE TABLE other.orders (id INT)", LeaveOut),
-            ("CREATE TABLE log_a (id INT)", LeaveOut),
+            ("CREATE TABLE other.orders (id INT)", leave_out(&["other.orders"])),
+            ("CREATE TABLE log_a (id INT)", leave_out(&["shop.log_a"])),
             ("ALTER TABLE Shop.Orders ADD c INT", Stay),
-            ("ALTER TABLE Shop.Log_x ADD c INT", LeaveOut),
-            ("TRUNCATE log_a", LeaveOut),
+            ("ALTER TABLE Shop.Log_x ADD c INT", leave_out(&["Shop.Log_x"])),
+            ("TRUNCATE log_a", leave_out(&["shop.log_a"])),
             ("RENAME TABLE a TO b, c TO d", Stay),
             ("RENAME TABLE other.a TO b", BOTH),
             ("ALTER TABLE a RENAME TO log_a", BOTH),
@@ -163,25 +204,32 @@ mod tests {
             ("CREATE TABLE lines (id INT, FOREIGN KEY (id) REFERENCES orders (id))", Stay),
             ("CREATE TABLE lines (id INT, FOREIGN KEY (id) REFERENCES other.a (id))", PARENTS),
             ("ALTER TABLE lines ADD FOREIGN KEY (id) REFERENCES log_b (id)", PARENTS),
-            ("CREATE TABLE log_c (id INT, FOREIGN KEY (id) REFERENCES orders (id))", LeaveOut),
+            (
+                "CREATE TABLE log_c (id INT, FOREIGN KEY (id) REFERENCES orders (id))",
+                leave_out(&["shop.log_c"]),
+            ),
             ("DROP TABLE a, b", Stay),
             (
                 "DROP TABLE IF EXISTS other.a, b, log_c, shop.d",
                 StatementFate::Shorten("DROP TABLE IF EXISTS `b`,`shop`.`d`".into()),
             ),
-            ("DROP TABLE other.a, log_b", LeaveOut),
+            ("DROP TABLE other.a, log_b", leave_out(&["other.a", "shop.log_b"])),
             ("DROP TABLE other.a, `é`", BOTH),
             ("CREATE DATABASE shop", Stay),
             ("CREATE DATABASE SHOP", Stay),
-            ("DROP DATABASE other", LeaveOut),
-            ("CREATE TRIGGER a BEFORE INSERT ON shop.orders FOR EACH ROW SET NEW.a = 'secret'", LeaveOut),
-            ("GRANT ALL ON shop.* TO a", LeaveOut),
+            ("DROP DATABASE other", leave_out(&[])),
+            ("CREATE DATABASE other", StatementFate::LeaveOut(StatementMark::None)),
+            (
+                "CREATE TRIGGER a BEFORE INSERT ON shop.orders FOR EACH ROW SET NEW.a = 'secret'",
+                StatementFate::LeaveOut(StatementMark::None),
+            ),
+            ("GRANT ALL ON shop.* TO a", StatementFate::LeaveOut(StatementMark::None)),
             ("INSERT INTO other.a VALUES ('secret')", ROWS),
         ] {
             assert_eq!(fate(&["shop.*"], &["shop.log_*"], statement.as_bytes()), expected, "{statement}");
         }
         assert_eq!(fate(&["shop.*"], &[], b"DROP TABLE other.\xe9"), ROWS);
-        assert_eq!(fate(&[], &["other.*"], b"DROP DATABASE other"), LeaveOut);
+        assert_eq!(fate(&[], &["other.*"], b"DROP DATABASE other"), leave_out(&[]));
         assert_eq!(fate(&[], &["other.a*"], b"DROP DATABASE other"), Stay);
     }
 }

@@ -13,7 +13,7 @@ pub mod table_map_metadata;
 pub use bitmap::Bitmap;
 pub use column_definition::{ColumnDefinition, PrimaryKeyPart};
 pub use column_type::ColumnType;
-pub use left_out::LeftOutTable;
+pub use left_out::{LeftOutStatement, LeftOutTable};
 pub use rows_event::{ExtraRowInfo, RowsEvent, RowsFlags, RowsKind};
 pub use rows_query::RowsQueryEvent;
 pub use table_id::TableId;

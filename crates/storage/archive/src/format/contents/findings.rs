@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
-    AnyGtidEvent, LeftOutTable, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags, RowsKind, TableId,
-    TableMapEvent,
+    AnyGtidEvent, LeftOutStatement, LeftOutTable, PostHeaderLengths, QueryEvent, RowsEvent, RowsFlags,
+    RowsKind, TableId, TableMapEvent,
 };
 use binlogz_binlog::row::{Row, RowDecoder, TableSchema, TableSchemas};
 use binlogz_binlog::statement::StatementKind;
@@ -124,8 +124,12 @@ impl BlockFindings {
                 EventClass::StatementValue | EventClass::LoadBlock | EventClass::LoadStatement => {
                     self.contents.has_statements = true;
                 }
-                // A reader has to be told that rows of a table are missing.
-                EventClass::Ignorable if LeftOutTable::decode(body).is_some() => return None,
+                // A reader has to be told that rows of a table are missing, or statements about one.
+                EventClass::Ignorable
+                    if LeftOutTable::decode(body).is_some() || LeftOutStatement::decode(body).is_some() =>
+                {
+                    return None;
+                }
                 // A reader has to meet these.
                 EventClass::Payload | EventClass::CompressedStatement | EventClass::CompressedRows => {
                     return None;
