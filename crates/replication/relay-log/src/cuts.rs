@@ -374,7 +374,9 @@ mod tests {
         assert_eq!(cuts.of(&left, FILE).unwrap(), after);
 
         let mut anonymous = LogBuilder::new(Release::MYSQL_9_7);
-        (0..12).for_each(|_| drop(anonymous.transaction_without_gtid(&transaction_events(&[&[b'x'; 900]]))));
+        for _ in 0..12 {
+            anonymous.transaction_without_gtid(&transaction_events(&[&[b'x'; 900]]));
+        }
         let refused = cuts.find_again(&lent(&anonymous.take()), FILE, "erased again").unwrap_err();
         let expected = "binlog.000001: values were erased from it in the archive, and where its uncompressed files begin can't be found";
         assert!(refused.to_string().contains(expected), "{refused}");
