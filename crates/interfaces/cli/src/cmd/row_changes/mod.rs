@@ -101,7 +101,7 @@ const UNDO_EXAMPLES: &str = "Examples:
   binlogz undo --all --until '2026-11-22 23:10' --server db1:3306 --apply db1:3306 --execute
   binlogz undo --start-datetime '2026-11-22 23:10' --where 'before.status = \"paid\" AND id < 100' binlog.0000*
 
-Column names come from the log (FULL metadata, or DDL in it) or from --schema: mysqldump --no-data --databases shop > shop.sql
+Column names come from the log (FULL metadata or DDL) or from --schema: mysqldump --no-data --databases shop > shop.sql
 Exit codes: 0 all that was chosen is undone, 1 something is left or nothing was chosen, 2 trouble.";
 
 const REDO_EXAMPLES: &str = "Examples:
