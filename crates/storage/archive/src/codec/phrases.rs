@@ -134,7 +134,7 @@ impl Phrases {
         counts.fill(0);
         for pair in symbols.windows(2) {
             if let &[one, next] = pair
-                && let Some(count) = counts.get_mut(usize::from(one) << 8 | usize::from(next))
+                && let Some(count) = counts.get_mut(place_of([one, next]))
             {
                 *count += 1;
             }
@@ -264,6 +264,11 @@ impl Phrases {
     }
 }
 
+/// The place of a pair of bytes among all pairs.
+fn place_of([one, next]: [u8; 2]) -> usize {
+    usize::from(one) << 8 | usize::from(next)
+}
+
 /// Phrases by their first two bytes, the longest first.
 struct PhraseStarts<'a> {
     /// Where those of two bytes begin in `phrases`.
@@ -274,7 +279,8 @@ struct PhraseStarts<'a> {
 /// A phrase, to be compared by its first bytes.
 struct PhraseStart<'a> {
     symbol: u8,
-    first: [u8; 2],
+    /// The place of its first two.
+    first: usize,
     /// Its first bytes, and which of a word's bits are theirs.
     word: u64,
     mask: u64,
@@ -286,7 +292,7 @@ struct PhraseStart<'a> {
 impl<'a> PhraseStarts<'a> {
     fn of(phrases: &'a Phrases) -> Self {
         let start = |(phrase, symbol): (&'a Vec<u8>, u8)| {
-            let first = *phrase.first_chunk()?;
+            let first = place_of(*phrase.first_chunk()?);
             let (start, more) = phrase.split_at(phrase.len().min(WORD));
             let mask = u64::MAX >> (8 * (WORD - start.len()));
             Some(PhraseStart { symbol, first, word: word_of(start), mask, more, length: phrase.len() })
@@ -297,8 +303,7 @@ impl<'a> PhraseStarts<'a> {
         let mut before = 0;
         for (pair, begin) in begins.iter_mut().enumerate() {
             *begin = before as u16;
-            let first = (pair as u16).to_be_bytes();
-            before += starts.iter().skip(before).take_while(|phrase| phrase.first == first).count();
+            before += starts.iter().skip(before).take_while(|phrase| phrase.first == pair).count();
         }
         PhraseStarts { begins, phrases: starts }
     }
@@ -306,7 +311,7 @@ impl<'a> PhraseStarts<'a> {
     /// The longest phrase with which a text begins, and the text after it.
     #[inline]
     fn longest<'t>(&self, text: &'t [u8]) -> Option<(u8, &'t [u8])> {
-        let first = usize::from(u16::from_be_bytes(*text.first_chunk()?));
+        let first = place_of(*text.first_chunk()?);
         let (begin, end) = (*self.begins.get(first)?, *self.begins.get(first + 1)?);
         if begin == end {
             return None;

@@ -215,8 +215,7 @@ pub fn erase(
     let mut ignored = |_: &_| {};
     let mut creator = Creator::new(storage, options.workers, &mut ignored)?;
     creator.level(options.level);
-    let packed =
-        pack_anew(storage, (&mut creator, &manifest), (plan, options), (remains, told), &mut summary);
+    let packed = pack_anew(storage, (&mut creator, &manifest), (plan, options), remains, told, &mut summary);
     // The logs packed before an error are kept.
     creator.finish().and(packed)?;
     let manifest = Manifest::of_archive(storage)?;
@@ -240,7 +239,8 @@ fn pack_anew(
     storage: &dyn ArchiveStorage,
     (creator, manifest): (&mut Creator<'_>, &Manifest),
     (plan, options): (&ErasePlan, &EraseOptions),
-    (remains, told): (&mut dyn LogRemains, &mut dyn FnMut(&FileEntry)),
+    remains: &mut dyn LogRemains,
+    told: &mut dyn FnMut(&FileEntry),
     summary: &mut EraseSummary,
 ) -> Result<()> {
     let erased = manifest.files.iter().filter(|file| has_name(&plan.logs, file));
