@@ -161,8 +161,10 @@ fn lines_of_one_large_value() {
     let payload = payload(CompressionLevel::DEFAULT, VALUE as u64, VALUE);
     folder.put("value", LogBuilder::new(Release::MYSQL_9_7).payload(&payload).bytes());
     let with_event = MEMORY_MAX + WINDOW + (VALUE as u64 >> 10);
+    // It has no names of columns, so its statements are asked for them and it is read once more: the allocator keeps the room of before.
+    let with_event_again = with_event + (VALUE as u64 >> 10);
     for format in ["text", "json", "csv"] {
-        within(format, with_event, folder.binlogz(["rows", "--format", format, "shop.item", "value"]));
+        within(format, with_event_again, folder.binlogz(["rows", "--format", format, "shop.item", "value"]));
     }
     within("jsonl", with_event, folder.binlogz(["dump", "--no-defaults", "--format=jsonl", "value"]));
 }

@@ -142,15 +142,19 @@ fn needed_blocks_are_read(kind: &str) {
         fs::write(&path, &bytes).unwrap();
         damaged
     };
-    // Statements tell what columns are called, so those are read for lines.
+    // Statements tell what columns are called, so those are read, too.
     assert!(damage(&|number| !with_statements.contains(&number)) > 0, "{needed:?}, {with_statements:?}");
     let ran = folder.run(lines);
     ran.is_done();
     assert!(ran.stdout == expected_lines.stdout);
-    assert!(damage(&|number| with_statements.contains(&number)) >= 3, "{needed:?}");
-    let ran = folder.run(["rows", "employees.salaries", "--where", "@1 = 10001", "arc"]);
+    let text = ["rows", "employees.salaries", "--where", "@1 = 10001", "arc"];
+    let ran = folder.run(text);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout == expected.stdout);
+    assert!(damage(&|number| with_statements.contains(&number)) >= 3, "{needed:?}");
+    let ran = folder.run(text);
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is damaged (checksum differs)"), "{}", ran.stderr);
     let none = folder.run(["rows", "no.table", "arc"]);
     assert_eq!(
         (none.code, none.stderr.as_str()),
