@@ -2,7 +2,7 @@
 //! tells them.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
@@ -18,7 +18,7 @@ fn log_of(server: &MysqlSandbox, statements: &str) -> Result<PathBuf> {
     server.flush_binary_logs()
 }
 
-fn run(folder: &Folder, args: &[&str], log: &PathBuf) -> Ran {
+fn run(folder: &Folder, args: &[&str], log: &Path) -> Ran {
     folder.run(args.iter().copied().map(AsRef::as_ref).chain([log.as_os_str()]))
 }
 
