@@ -10,7 +10,7 @@ use crate::config::{AccountConfig, RelayConfig};
 /// An account that is sent a masked log.
 #[derive(Debug)]
 pub struct MaskedAccount<'a> {
-    /// Its name.
+    /// The name of the account.
     pub user: &'a str,
     /// The policy's file.
     pub policy: &'a Path,

@@ -26,7 +26,7 @@ const REPLICAS: [Tool; 11] = [
     Tool::Mariadb101,
 ];
 
-/// Those that `BINLOGZ_COMPAT_REPLICAS` names, as in `mysql-5.5 mariadb-10.5`; without it, all.
+/// The replicas that `BINLOGZ_COMPAT_REPLICAS` names (`mysql-5.5 mariadb-10.5`); all if it isn't set.
 pub(crate) fn wanted() -> Vec<Tool> {
     let named = std::env::var("BINLOGZ_COMPAT_REPLICAS").unwrap_or_default();
     let is_wanted =

@@ -34,7 +34,7 @@ pub(super) enum PartFilter {
     All(Vec<PartFilter>),
     /// Those that one of these leaves.
     Any(Vec<PartFilter>),
-    /// Those that may have transactions without a time of commit.
+    /// Parts that may have transactions without a time of commit.
     Untimed,
 }
 

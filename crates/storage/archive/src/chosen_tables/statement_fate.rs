@@ -33,7 +33,7 @@ pub(super) enum StatementFate {
     Shorten(String),
 }
 
-/// What stands in the place of a statement that is left out.
+/// The mark that replaces a statement that was left out.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StatementMark {
     /// Nothing: it changed no rows and no table.

@@ -31,7 +31,7 @@ const SAMPLE_MAX: usize = 64 << 10;
 const PAIRS_MIN: u32 = 24;
 /// The most that become one between two counts, if they are at least half as frequent as the first.
 const MERGES_AT_ONCE: usize = 16;
-/// How often a phrase stands in the sample, at least, once others have taken their part.
+/// A phrase that is used less often in the sample, after longer phrases have replaced parts of it, is dropped.
 const USES_MIN: u32 = 8;
 /// A text that keeps more than seven eighths of its symbols has no phrases worth the name.
 const GAIN_EIGHTHS: usize = 7;
@@ -279,12 +279,13 @@ struct PhraseStarts<'a> {
 /// A phrase, to be compared by its first bytes.
 struct PhraseStart<'a> {
     symbol: u8,
-    /// The place of its first two.
+    /// The place of the first two bytes among all pairs.
     first: usize,
-    /// Its first bytes, and which of a word's bits are theirs.
+    /// The first eight bytes at most, as a number.
     word: u64,
+    /// The bits of `word` that count, if the phrase is shorter.
     mask: u64,
-    /// The bytes after those.
+    /// The bytes after the first eight.
     more: &'a [u8],
     length: usize,
 }

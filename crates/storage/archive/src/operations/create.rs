@@ -315,8 +315,8 @@ impl<'a> Creator<'a> {
         }
     }
 
-    /// Packs a log of the archive once more; `log` was restored from it. Its former objects are retired. What is as it was in former blocks keeps
-    /// its code.
+    /// Packs a log of the archive again, from `log`, which was restored from it. The former objects are retired. Columns that are unchanged keep
+    /// their code.
     ///
     /// # Errors
     ///

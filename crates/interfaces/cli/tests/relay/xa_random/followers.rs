@@ -16,25 +16,25 @@ const POLL: Duration = Duration::from_millis(100);
 const FIRST_FILE: &str = "binlog-u.000001";
 
 pub(super) struct Followers {
-    pub(super) all: Vec<Follower>,
+    pub(super) all: Vec<XaFollower>,
 }
 
 impl Followers {
     pub(super) fn of(tools: &[(Tool, bool)], relay: &Relay) -> Followers {
         let start = |(tool, by_gtid): &(Tool, bool)| {
-            let follower = Follower::start(*tool, *by_gtid);
+            let follower = XaFollower::start(*tool, *by_gtid);
             follower.follow(relay.port, FIRST_FILE);
             follower
         };
         Followers { all: tools.iter().map(start).collect() }
     }
 
-    pub(super) fn any(&mut self, random: &mut Random) -> &mut Follower {
+    pub(super) fn any(&mut self, random: &mut Random) -> &mut XaFollower {
         let chosen = random.below(self.all.len());
         &mut self.all[chosen]
     }
 
-    pub(super) fn by_position(&self) -> impl Iterator<Item = &Follower> {
+    pub(super) fn by_position(&self) -> impl Iterator<Item = &XaFollower> {
         self.all.iter().filter(|follower| !follower.by_gtid)
     }
 
@@ -68,13 +68,13 @@ impl Server {
 }
 
 /// A replica, and how it follows.
-pub(super) struct Follower {
+pub(super) struct XaFollower {
     name: String,
     pub(super) by_gtid: bool,
     server: Server,
 }
 
-impl Follower {
+impl XaFollower {
     /// Whether there is such a server; says `SKIPPED` aloud if not.
     pub(super) fn can_be_had(tool: Tool) -> bool {
         let found = tool.find();
@@ -84,12 +84,12 @@ impl Follower {
         found.is_ok()
     }
 
-    fn start(tool: Tool, by_gtid: bool) -> Follower {
+    fn start(tool: Tool, by_gtid: bool) -> XaFollower {
         // Many servers start, and a busy machine may take too long once.
         let server = Server::start(tool).or_else(|_| Server::start(tool)).unwrap();
         let kind = if matches!(server, Server::Mariadb(_)) { "MariaDB" } else { "MySQL" };
         let way = if by_gtid { "GTID" } else { "position" };
-        let mut follower = Follower { name: String::new(), by_gtid, server };
+        let mut follower = XaFollower { name: String::new(), by_gtid, server };
         follower.name = format!("{kind} {} by {way}", follower.server().installed().version());
         follower
     }
@@ -207,7 +207,7 @@ impl Follower {
         }
     }
 
-    fn wait_for<T>(&self, what: &str, relay: &Relay, found: impl Fn(&Follower) -> Option<T>) -> T {
+    fn wait_for<T>(&self, what: &str, relay: &Relay, found: impl Fn(&XaFollower) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(found) = found(self) {

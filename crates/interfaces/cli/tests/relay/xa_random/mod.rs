@@ -17,7 +17,7 @@ use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, mutate, require_tool, s
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
 use crate::xa::{ROWS, TABLES};
-use followers::{Follower, Followers};
+use followers::{Followers, XaFollower};
 use work::Work;
 
 /// Of `make test`: versions that get XA transactions as plain ones, by GTID and by position, and one that knows them.
@@ -266,6 +266,6 @@ fn so_they_have_from_a_source_without_checksums() {
 #[ignore = "takes minutes"]
 fn a_thousand_transactions_with_xa_to_every_replica() {
     let checksum = std::env::var("RELAY_XA_CHECKSUM").unwrap_or_else(|_| "CRC32".into());
-    let found: Vec<_> = ALL.into_iter().filter(|(tool, _)| Follower::can_be_had(*tool)).collect();
+    let found: Vec<_> = ALL.into_iter().filter(|(tool, _)| XaFollower::can_be_had(*tool)).collect();
     random_transactions(&found, &checksum, setting("RELAY_XA_STEPS", 1800), setting("RELAY_XA_ROUNDS", 60));
 }

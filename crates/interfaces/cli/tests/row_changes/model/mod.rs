@@ -25,7 +25,7 @@ use std::time::Instant;
 
 use binlogz_testkit::{InstalledTool, MariadbSandbox, Result, Tool, require_tool, setting};
 
-use session::Session;
+use session::ModelSession;
 use world::{ModelServer, World};
 
 const SEEDS: u64 = 16;
@@ -71,7 +71,7 @@ fn row_changes_lead_to_states_that_the_server_had() -> Result<()> {
         Ok("mariadb") => {
             require_tool!(Tool::Mariadb);
             let server = MariadbSandbox::start(&[("binlog-format", "ROW")])?;
-            let server = Session::new(&server);
+            let server = ModelSession::new(&server);
             holds_for_all_seeds(ModelServer {
                 server: &server,
                 target: None,
@@ -87,7 +87,8 @@ fn of_mysql(mysql: &'static InstalledTool) -> Result<()> {
     let (server, target) = (mysql.sandbox().start()?, mysql.sandbox().start()?);
     let folded = mysql.sandbox().start()?;
     recovered::prepare(&target, &server)?;
-    let (server, target, folded) = (Session::new(&server), Session::new(&target), Session::new(&folded));
+    let (server, target, folded) =
+        (ModelSession::new(&server), ModelSession::new(&target), ModelSession::new(&folded));
     holds_for_all_seeds(ModelServer {
         server: &server,
         target: Some(&target),

@@ -14,7 +14,7 @@ use super::costs::timed;
 const END: &str = "= end of answer =";
 
 /// A server with a client that stays connected. Clients of their own run the changes, with the settings of that moment.
-pub(super) struct Session<'a> {
+pub(super) struct ModelSession<'a> {
     server: &'a SandboxServer,
     client: RefCell<Client>,
 }
@@ -27,15 +27,15 @@ struct Client {
     answers: BufReader<PipeReader>,
 }
 
-impl Deref for Session<'_> {
+impl Deref for ModelSession<'_> {
     type Target = SandboxServer;
     fn deref(&self) -> &SandboxServer {
         self.server
     }
 }
 
-impl Session<'_> {
-    pub(super) fn new(server: &SandboxServer) -> Session<'_> {
+impl ModelSession<'_> {
+    pub(super) fn new(server: &SandboxServer) -> ModelSession<'_> {
         let (answers, output) = std::io::pipe().unwrap();
         let mut command = server.client();
         command.args(["--force", "--unbuffered"]).stdin(Stdio::piped());
@@ -43,7 +43,7 @@ impl Session<'_> {
         let mut process = command.spawn().unwrap();
         let questions = process.stdin.take().unwrap();
         let client = RefCell::new(Client { process, questions, answers: BufReader::new(answers) });
-        Session { server, client }
+        ModelSession { server, client }
     }
 
     /// Runs statements; returns what the client prints, or the first error.

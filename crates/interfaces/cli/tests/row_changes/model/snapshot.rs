@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use binlogz_testkit::Result;
 
-use super::session::Session;
+use super::session::ModelSession;
 
 /// A column, as information_schema has it.
 pub(super) struct LiveColumn {
@@ -43,7 +43,7 @@ impl TableRows {
 
 /// The columns, by table and name, whose values follow the key of a table by ON UPDATE CASCADE.
 pub(super) fn following_columns(
-    server: &Session<'_>,
+    server: &ModelSession<'_>,
     database: &str,
     table: &str,
 ) -> Result<Vec<(String, String)>> {
@@ -59,7 +59,7 @@ pub(super) fn following_columns(
         .collect())
 }
 
-pub(super) fn live_tables(server: &Session<'_>, database: &str) -> Result<LiveTables> {
+pub(super) fn live_tables(server: &ModelSession<'_>, database: &str) -> Result<LiveTables> {
     let text = server.sql(&format!(
         "SELECT table_name, column_name, data_type, column_type, extra LIKE '%GENERATED' AND extra NOT LIKE 'DEFAULT%' FROM information_schema.columns \
          JOIN information_schema.tables USING (table_schema, table_name) WHERE table_schema = '{database}' AND \
@@ -97,7 +97,7 @@ fn canonical(column: &LiveColumn) -> String {
 }
 
 /// Every row of every table.
-pub(super) fn rows(server: &Session<'_>, database: &str) -> Result<BTreeMap<String, TableRows>> {
+pub(super) fn rows(server: &ModelSession<'_>, database: &str) -> Result<BTreeMap<String, TableRows>> {
     let live = live_tables(server, database)?;
     let mut queries = "SET time_zone = '+00:00';\n".to_owned();
     for (table, columns) in &live {

@@ -11,7 +11,7 @@ use binlogz_testkit::random::Random;
 
 use super::costs::timed;
 use super::recovered;
-use super::session::Session;
+use super::session::ModelSession;
 use super::snapshot::{self, TableRows};
 use super::tables::Statements;
 use crate::common::{Folder, PROGRAM, Ran};
@@ -36,20 +36,20 @@ pub(super) struct Snapshot {
 /// A server that histories happen on.
 #[derive(Clone, Copy)]
 pub(super) struct ModelServer<'a> {
-    pub(super) server: &'a Session<'a>,
+    pub(super) server: &'a ModelSession<'a>,
     /// One that is to follow it.
-    pub(super) target: Option<&'a Session<'a>>,
+    pub(super) target: Option<&'a ModelSession<'a>>,
     /// One that gets folded logs.
-    pub(super) folded: Option<&'a Session<'a>>,
+    pub(super) folded: Option<&'a ModelSession<'a>>,
     /// Asks for the GTID of its last transaction.
     pub(super) last_gtid: &'a dyn Fn() -> Result<String>,
 }
 
 /// A seed's history.
 pub(super) struct World<'a> {
-    pub(super) server: &'a Session<'a>,
-    pub(super) target: Option<&'a Session<'a>>,
-    pub(super) folded: Option<&'a Session<'a>>,
+    pub(super) server: &'a ModelSession<'a>,
+    pub(super) target: Option<&'a ModelSession<'a>>,
+    pub(super) folded: Option<&'a ModelSession<'a>>,
     last_gtid: &'a dyn Fn() -> Result<String>,
     pub(super) is_mariadb: bool,
     pub(super) seed: u64,

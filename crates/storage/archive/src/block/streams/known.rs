@@ -1,7 +1,7 @@
 //! The columns of a block as they were packed before: those that have the same values keep their code.
 //!
-//! What is left of a block after an erasure has most of its columns unchanged, and coding a column takes far longer than comparing it. A column
-//! of numbers may be coded by an earlier one of its group, so its code is kept only if that one is the same, too.
+//! An erasure changes few of a block's columns, and coding a column takes far longer than comparing it. A column of numbers may be coded by an
+//! earlier one of its group, so its code is kept only if the earlier one is unchanged, too.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(crate) struct FormerColumns {
     codes: HashMap<ColumnName, Range<usize>>,
     /// The columns of numbers of each group, in order.
     numbers: HashMap<usize, Vec<usize>>,
-    /// Those whose codes were kept.
+    /// The columns whose codes were kept.
     kept: HashSet<ColumnName>,
 }
 
@@ -38,7 +38,7 @@ impl CodePlaces {
 }
 
 impl FormerColumns {
-    /// Those of a packed block, whose columns were taken and have their codes at these places.
+    /// The columns of a packed block, with their codes at these places.
     pub(crate) fn new(packed: Vec<u8>, streams: Streams, places: CodePlaces) -> Self {
         let mut former = FormerColumns { streams, ..FormerColumns::default() };
         for ((group, slot, kind), before, after) in places.0 {
