@@ -19,7 +19,7 @@ pub(crate) struct FormerBlocks {
 }
 
 impl FormerBlocks {
-    /// Those of a log.
+    /// The blocks of a log, as its objects have them now.
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl FormerBlocks {
         self.blocks.keys().copied().collect()
     }
 
-    /// Those that began at the first of these offsets, each now at the second. The first block is where it was.
+    /// Keeps the blocks that began at the first offset of a pair, and moves each to the second. The block at the log's begin stays.
     pub(crate) fn moved(self, begins: &[(u64, u64)]) -> Self {
         let moved = begins.iter().filter_map(|(before, now)| Some((*now, *self.blocks.get(before)?)));
         let first = self.blocks.first_key_value().filter(|(begin, _)| **begin == 0);
