@@ -2,6 +2,7 @@
 //! bytes, if an event is larger than a block or no events can be found.
 
 use std::io::{ErrorKind, Read};
+use std::sync::Arc;
 
 use binlogz_binlog::event::TableMapEvent;
 use binlogz_binlog::header::HEADER_SIZE;
@@ -43,6 +44,19 @@ pub struct FormerBlock {
     pub packed: Vec<u8>,
     /// Size of the block in its log, in bytes.
     pub size: usize,
+    /// Where it is, and which blocks it refers to; `None`: others may be better now.
+    pub references: Option<FormerReferences>,
+}
+
+/// The blocks that a packed block refers to.
+#[derive(Debug, Clone)]
+pub struct FormerReferences {
+    /// The name of its object.
+    pub object: Arc<str>,
+    /// Its number there.
+    pub number: u32,
+    /// The numbers there of the blocks that it refers to.
+    pub blocks: Vec<u32>,
 }
 
 /// Cuts the log that a reader gives.

@@ -338,7 +338,7 @@ impl<'a> Creator<'a> {
     }
 
     /// Packs what is left of a log of the archive after values were erased from it: `plain` is that log as it is packed, with
-    /// the transactions of its payloads in their place, as are the offsets of the note. Its former objects are retired.
+    /// the transactions of its payloads in their place, as are the offsets of the note, with its SHA-256 and size. Its former objects are retired.
     ///
     /// # Errors
     ///
@@ -346,7 +346,7 @@ impl<'a> Creator<'a> {
     pub(crate) fn put_erased(
         &mut self,
         entry: &FileEntry,
-        plain: Arc<Scratch>,
+        (plain, (sha256, size)): (Arc<Scratch>, (String, u64)),
         note: ErasureNote,
         former: &FormerBlocks,
     ) -> Result<()> {
@@ -380,7 +380,6 @@ impl<'a> Creator<'a> {
                 self.pack(&mut anew, log, &mut ends.places())?;
             }
             None => {
-                let (sha256, size, _) = digest(&mut DigestReader::new(plain.as_ref()))?;
                 (anew.sha256, anew.size) = (sha256, size);
                 anew.erasures.push(note);
                 self.pack(&mut anew, (DigestReader::new(plain.as_ref()), former), &mut |_| None)?;

@@ -12,7 +12,7 @@
 //! whole. The next run finds what it hadn't come to, and the objects that still have a part of a log from before.
 
 use std::collections::BTreeSet;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +20,7 @@ use binlogz_scratch_file::Scratch;
 
 use crate::codec::Level;
 use crate::error::{Error, Result};
-use crate::format::{ErasureNote, FileEntry, Manifest};
+use crate::format::{FileEntry, Manifest};
 use crate::operations::create::{Creator, seconds};
 use crate::operations::digest::Hasher;
 use crate::operations::former_blocks::FormerBlocks;
@@ -29,6 +29,8 @@ use crate::operations::part::{BlockRun, ObjectContents, runs, stray_runs};
 pub use crate::operations::plain_logs::{PlainLogs, read_ahead};
 use crate::operations::prune::{Keep, PruneSummary, prune};
 use crate::operations::restore::{self, LastObject};
+pub use crate::operations::written_logs::{LogRemains, WrittenRemains};
+use crate::operations::written_logs::{WrittenLog, WrittenLogs};
 use crate::storage::{ArchiveStorage, ListedObject, ObjectName};
 
 /// The places in an archive that may hold what is to be erased.
@@ -80,41 +82,6 @@ fn has_wanted_stray(
         files.any(|file| file.name == log && file.objects.contains(object))
     };
     stray_runs(told, &is_live).any(|run| is_wanted(&run))
-}
-
-/// Says what is left of logs.
-pub trait LogRemains {
-    /// The log comes next, and stays as it is.
-    ///
-    /// # Errors
-    ///
-    /// A log that can't be read.
-    fn pass(&mut self, file: &FileEntry) -> Result<()>;
-
-    /// Writes what is left of the log, of which `plain` has the bytes with the transactions of payloads in their place. It is packed in blocks that
-    /// begin at these offsets of them.
-    ///
-    /// # Errors
-    ///
-    /// A log that can't be read, output that fails.
-    fn write(
-        &mut self,
-        file: &FileEntry,
-        plain: Arc<Scratch>,
-        blocks: &[u64],
-        out: &mut dyn Write,
-    ) -> Result<WrittenRemains>;
-}
-
-/// What is left of a log was written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WrittenRemains {
-    /// How many row changes values were erased of.
-    pub rows: u64,
-    /// Up to this offset of `plain` the output has the same bytes; a transaction begins there.
-    pub same_until: u64,
-    /// Where blocks began, and where what is left of them begins in the output, as far as it is known: they are packed faster.
-    pub block_begins: Vec<(u64, u64)>,
 }
 
 /// How to erase.
@@ -243,56 +210,44 @@ fn pack_anew(
     told: &mut dyn FnMut(&FileEntry),
     summary: &mut EraseSummary,
 ) -> Result<()> {
-    let erased = manifest.files.iter().filter(|file| has_name(&plan.logs, file));
-    let erased: Vec<_> = erased.cloned().collect();
-    // The other threads pack.
+    let erased: Vec<_> = manifest.files.iter().filter(|file| has_name(&plan.logs, file)).cloned().collect();
+    let moved: Vec<_> = manifest.files.iter().filter(|file| has_name(&plan.neighbours, file)).collect();
+    // The other threads write and pack.
     read_ahead(storage, &erased, options.workers.div_ceil(2), |plain_logs| {
-        for file in &manifest.files {
-            let is_moved = has_name(&plan.neighbours, file);
-            let is_erased = has_name(&plan.logs, file);
-            let mut done = Ok(());
-            if is_moved || is_erased {
-                told(file);
-            }
-            if is_erased {
-                done = match plain_logs.next_log() {
-                    Ok(plain) => put_remains(storage, (creator, file, plain), options, remains)?,
-                    Err(error) => Err(error),
-                };
-            } else {
-                remains.pass(file)?;
-            }
-            if is_moved {
-                done = match restored(storage, file, options.workers) {
-                    Ok(log) => creator.repack(file, log, &FormerBlocks::of(storage, file)?).map(Ok)?,
-                    Err(error) => Err(error),
-                };
-                summary.repacked += usize::from(done.is_ok());
-            }
+        let at = (seconds(options.now), options.table.as_str());
+        let written = WrittenLogs { storage, files: &manifest.files, erased: &erased, moved: &moved, at };
+        written.in_turn((plain_logs, remains), &mut |file, written| {
+            told(file);
+            let done = match written {
+                Some(Ok(WrittenLog { log, note, former, digest })) => {
+                    creator.put_erased(file, (log, digest), note, &former).map(Ok)?
+                }
+                Some(Err(error)) => Err(error),
+                None => repacked(storage, (creator, file), options, summary)?,
+            };
             if let Err(error) = done {
                 summary.failed.push((file.name.to_string(), error));
             }
-        }
-        Ok(())
+            Ok(())
+        })
     })
 }
 
-/// Packs what is left of a log. An inner error is that of this log alone.
-fn put_remains(
+/// Packs a log as it is. An inner error is that of this log alone.
+fn repacked(
     storage: &dyn ArchiveStorage,
-    (creator, file, plain): (&mut Creator<'_>, &FileEntry, Arc<Scratch>),
+    (creator, file): (&mut Creator<'_>, &FileEntry),
     options: &EraseOptions,
-    remains: &mut dyn LogRemains,
+    summary: &mut EraseSummary,
 ) -> Result<Result<()>> {
-    let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
-    let mut out = BufWriter::with_capacity(1 << 18, log);
-    let former = FormerBlocks::of(storage, file)?;
-    let WrittenRemains { rows, same_until, block_begins } =
-        remains.write(file, plain, &former.begins(), &mut out)?;
-    out.flush().map_err(Error::io("write a temporary file"))?;
-    let log = out.into_inner().map_err(|error| Error::io("write a temporary file")(error.into_error()))?;
-    let note = ErasureNote { at: seconds(options.now), table: options.table.clone(), rows, same_until };
-    creator.put_erased(file, Arc::new(log), note, &former.moved(&block_begins)).map(Ok)
+    match restored(storage, file, options.workers) {
+        Ok(log) => {
+            creator.repack(file, log, &FormerBlocks::of(storage, file)?)?;
+            summary.repacked += 1;
+            Ok(Ok(()))
+        }
+        Err(error) => Ok(Err(error)),
+    }
 }
 
 /// A log as it is packed: with the transactions of its payloads in their place, except for payloads that are kept as they are. Its

@@ -16,6 +16,8 @@ pub(crate) struct FormerBlocks {
     objects: Vec<Arc<Object>>,
     /// Of each, its object and its number there.
     blocks: BTreeMap<u64, (usize, u32)>,
+    /// Whether they go on referring to the blocks to which they do.
+    keeps_references: bool,
 }
 
 impl FormerBlocks {
@@ -48,7 +50,13 @@ impl FormerBlocks {
         let moved = begins.iter().filter_map(|(before, now)| Some((*now, *self.blocks.get(before)?)));
         let first = self.blocks.first_key_value().filter(|(begin, _)| **begin == 0);
         let blocks = first.map(|(begin, block)| (*begin, *block)).into_iter().chain(moved).collect();
-        FormerBlocks { blocks, objects: self.objects }
+        FormerBlocks { blocks, ..self }
+    }
+
+    /// Blocks refer to those to which they did, as far as these are packed anew before them: others aren't looked for, which takes time.
+    #[must_use]
+    pub(crate) fn keeping_references(self) -> Self {
+        FormerBlocks { keeps_references: true, ..self }
     }
 
     /// The block of which what is left begins at this offset.
@@ -58,6 +66,10 @@ impl FormerBlocks {
     /// A block that can't be read or is damaged.
     pub(crate) fn at(&self, offset: u64) -> Result<Option<FormerBlock>> {
         let Some((place, number)) = self.blocks.get(&offset) else { return Ok(None) };
-        self.objects.get(*place).map(|object| object.packed(*number)).transpose()
+        let block = self.objects.get(*place).map(|object| object.packed(*number)).transpose()?;
+        Ok(block.map(|block| FormerBlock {
+            references: block.references.filter(|_| self.keeps_references),
+            ..block
+        }))
     }
 }

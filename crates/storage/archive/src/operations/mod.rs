@@ -11,8 +11,8 @@
 //! - `digest`: hashes and size, by which a log is compared
 //! - `copy`: copies an archive into another storage
 //! - `merge`: packs the logs of many small segments into few large ones
-//! - `erase`: puts what is left of logs in their place, once values were erased from them; `plain_logs`: gives logs for it; `former_blocks`: what needs no
-//!   coding then
+//! - `erase`: puts what is left of logs in their place, once values were erased from them; `plain_logs`: gives logs for it; `written_logs`: writes
+//!   what is left of one while another is packed; `former_blocks`: what needs no coding then
 //! - `check`: reads everything, and looks for gaps; `last_check`: when that was done, and the result
 //! - `presence`: whether the objects of logs are there, before anything relies on them
 //! - `existing`: opens an archive that has to be there
@@ -36,3 +36,4 @@ pub mod prune;
 pub mod remove;
 pub mod restore;
 pub mod selection;
+mod written_logs;

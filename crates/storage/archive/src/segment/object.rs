@@ -11,7 +11,7 @@ use crate::format::index::ContentsEntry;
 use crate::format::version::{VERSION, VERSION_DEFINITIONS, VERSION_HEADERS};
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
-use crate::log::{BLOCK_SIZE_MAX, CutPiece, FormerBlock, events};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece, FormerBlock, FormerReferences, events};
 use crate::segment::unpacker::{self, PackedBlocks, UnpackedBlocks};
 use crate::storage::ReadRange;
 
@@ -249,7 +249,13 @@ impl Object {
             .ok_or_else(|| Error::damaged("index", format!("no block {number}"), "one of its blocks"))?;
         let mut packed = Vec::new();
         self.read_into(entry, &mut packed)?;
-        Ok(FormerBlock { packed, size: entry.size as usize })
+        // The index tells the numbers that references mean.
+        let references = (!self.made_anew).then(|| FormerReferences {
+            object: self.name.as_str().into(),
+            number,
+            blocks: entry.references.clone(),
+        });
+        Ok(FormerBlock { packed, size: entry.size as usize, references })
     }
 
     /// Names the object, if the error does not.

@@ -28,7 +28,7 @@ use crate::format::ends::{self, HEAD_SIZE, MAGIC};
 use crate::format::index::ContentsEntry;
 use crate::format::version::VERSION;
 use crate::format::{BlockEntry, Index, LogEntry};
-use crate::log::{BLOCK_SIZE_MAX, CutPiece, events};
+use crate::log::{BLOCK_SIZE_MAX, CutPiece, FormerReferences, events};
 use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, UnpackedBlocks};
 
@@ -81,6 +81,8 @@ struct History {
     sizes: Vec<u64>,
     /// By block: the blocks that must be unpacked to get it, including itself.
     closures: Vec<BTreeSet<u32>>,
+    /// What became of blocks that are packed anew, by object and number: their numbers here.
+    moved: HashMap<(Arc<str>, u32), u32>,
 }
 
 /// A block in progress.
@@ -400,16 +402,24 @@ fn check(
 }
 
 impl History {
-    /// Deals out a piece; if it pays, once more with references to the blocks that hold its rows.
+    /// Deals out a piece: with the references of the block that it is what is left of; or, if it pays, once more with references to the blocks
+    /// that hold its rows.
     fn deal(&mut self, piece: CutPiece) -> Job {
         let number = self.sizes.len() as u32;
-        let mut dealt = block::deal(&piece, number, &mut self.finder, &[]);
-        let mut references = Vec::new();
-        if let Ok(first) = &dealt {
+        let former = piece.former.as_ref().and_then(|former| former.references.clone());
+        let known = former.as_ref().and_then(|former| self.moved(former, piece.log.len() as u64));
+        let mut references = known.clone().unwrap_or_default();
+        let mut dealt = block::deal(&piece, number, &mut self.finder, &references);
+        if let Ok(first) = &dealt
+            && known.is_none()
+        {
             references = self.choose(&first.gains, piece.log.len() as u64);
+            if !references.is_empty() {
+                dealt = block::deal(&piece, number, &mut self.finder, &references);
+            }
         }
-        if !references.is_empty() {
-            dealt = block::deal(&piece, number, &mut self.finder, &references);
+        if let Some(former) = former {
+            self.moved.insert((former.object, former.number), number);
         }
         if let Ok(dealt) = &mut dealt {
             self.finder.forget(std::mem::take(&mut dealt.taken), &piece.log);
@@ -420,6 +430,14 @@ impl History {
         self.closures.push(closure);
         let memory = dealt.as_ref().map_or(0, DealtFields::memory);
         Job { piece, references, dealt, memory }
+    }
+
+    /// What became of the blocks to which one of this size referred; `None`: one isn't here, or they are too many bytes now.
+    fn moved(&self, former: &FormerReferences, size: u64) -> Option<Vec<u32>> {
+        let place = |block: &u32| self.moved.get(&(Arc::clone(&former.object), *block)).copied();
+        let mut references = former.blocks.iter().map(place).collect::<Option<Vec<u32>>>()?;
+        references.sort_unstable();
+        (self.size(&self.closure(&references)) + size <= CLOSURE_MAX).then_some(references)
     }
 
     /// The blocks to refer to, those that save the most first, as long as the blocks that must be unpacked with them stay

@@ -10,7 +10,7 @@ use binlogz_archive::Level;
 use binlogz_archive::block::UnpackedBlock;
 use binlogz_archive::create::{self, CreateOutcome, Creator};
 use binlogz_archive::format::{BlockEntry, FileEntry, Manifest};
-use binlogz_archive::log::Cutter;
+use binlogz_archive::log::{Cutter, FormerBlock, FormerReferences};
 use binlogz_archive::segment::{Object, Segment};
 use binlogz_archive::storage::ArchiveFolder;
 use binlogz_archive::storage::{ArchiveStorage, ReadRange};
@@ -54,6 +54,52 @@ fn packed_together(logs: &[&[u8]], block_size: usize, workers: usize) -> Vec<u8>
     file.read_to_end(&mut bytes).unwrap();
     assert_eq!(bytes.len() as u64, size);
     bytes
+}
+
+/// Packs logs anew, each block with these references among the blocks before; gives those that it has then.
+fn packed_anew(logs: &[Vec<u8>], references: &[Vec<u32>]) -> (Vec<Vec<u32>>, Vec<u8>) {
+    let mut segment = Segment::new(Level::default()).unwrap();
+    let mut number = 0;
+    for log in logs {
+        let mut cutter = Cutter::with_size(log.as_slice(), 40_000);
+        let place = segment.begin("log", &[]);
+        let mut next = || {
+            let mut piece = cutter.next_piece()?;
+            if let Some(piece) = &mut piece {
+                let blocks = references[number as usize].clone();
+                let references = Some(FormerReferences { object: "former".into(), number, blocks });
+                // Without their bytes all columns are coded.
+                piece.former = Some(FormerBlock { packed: Vec::new(), size: 0, references });
+                number += 1;
+            }
+            Ok(piece)
+        };
+        assert!(segment.pack(place, &mut next, 2).unwrap().is_none());
+    }
+    let (mut file, _, index) = segment.finish().unwrap();
+    let mut bytes = Vec::new();
+    file.rewind().unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    (index.blocks.into_iter().map(|block| block.references).collect(), bytes)
+}
+
+#[test]
+fn blocks_that_are_packed_anew_refer_to_what_they_referred_to() {
+    let logs = following();
+    let whole: Vec<_> = logs.iter().map(Vec::as_slice).collect();
+    let object = Object::open("object", Box::new(Bytes(packed_together(&whole, 40_000, 1)))).unwrap();
+    let chosen: Vec<Vec<u32>> = object.index.blocks.iter().map(|block| block.references.clone()).collect();
+    assert!(chosen.iter().filter(|references| references.len() > 1).count() > 1, "{chosen:?}");
+    let (kept, bytes) = packed_anew(&logs, &chosen);
+    assert_eq!((kept, unpacked(&bytes).unwrap()), (chosen.clone(), logs.concat()));
+    // Fewer than would be chosen.
+    let fewer: Vec<Vec<u32>> = chosen.iter().map(|all| all.iter().skip(1).copied().collect()).collect();
+    let (kept, bytes) = packed_anew(&logs, &fewer);
+    assert_eq!((kept, unpacked(&bytes).unwrap()), (fewer, logs.concat()));
+    // One of them isn't here.
+    let missing = chosen.iter().map(|all| all.iter().copied().chain([999]).collect()).collect::<Vec<_>>();
+    let (again, bytes) = packed_anew(&logs, &missing);
+    assert_eq!((again, unpacked(&bytes).unwrap()), (chosen, logs.concat()));
 }
 
 fn packed(log: &[u8], block_size: usize) -> Vec<u8> {
