@@ -151,7 +151,7 @@ impl SchemaFile {
         }
     }
 
-    fn put(&mut self, database: Option<String>, table: DefinedTable) {
+    pub(crate) fn put(&mut self, database: Option<String>, table: DefinedTable) {
         self.tables.entry(table.name.to_lowercase()).or_default().push((database, table));
     }
 

@@ -5,6 +5,7 @@
 
 use super::{Change, HistoryName, HistoryPlace, TableHistory, TableThen, TurnId, TurningPoint, VersionId};
 use crate::alter::{AlterAction, ColumnFate};
+use crate::schema_file::SchemaFile;
 use crate::table::{DefinedColumn, DefinedTable};
 use crate::tokens::is_same_name;
 
@@ -216,6 +217,19 @@ impl TableHistory {
             }
         }
         Ok((there, gone))
+    }
+
+    /// The tables after all statements, as far as these tell them.
+    pub fn told_at_end(&self) -> SchemaFile {
+        let mut told = SchemaFile::default();
+        for name in self.names.keys() {
+            let (database, table) =
+                self.spellings.get(name).and_then(|spelled| spelled.iter().next()).unwrap_or(name);
+            if let TableThen::Known(known) = self.at(HistoryPlace::END, database, table) {
+                told.put(Some(database.clone()), DefinedTable { name: table.clone(), ..known.clone() });
+            }
+        }
+        told
     }
 
     /// The way of the table that had this name at a place, from there to now.

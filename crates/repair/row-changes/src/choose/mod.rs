@@ -114,6 +114,12 @@ impl RowSelection {
     /// The name that stands for all tables of a database.
     pub const ALL_TABLES: &str = "*";
 
+    /// The tables whose foreign keys matter; none for all: a key may lead to any table of a database.
+    pub fn tables_of_keys(&self) -> &[(String, String)] {
+        let has_databases = self.tables.iter().any(|(_, name)| name == Self::ALL_TABLES);
+        if has_databases { &[] } else { &self.tables }
+    }
+
     /// Whether rows of a table may be chosen.
     pub fn has_table(&self, database: &[u8], table: &[u8]) -> bool {
         self.tables.is_empty() || self.place_of(database, table).is_some()

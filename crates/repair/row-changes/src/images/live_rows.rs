@@ -16,12 +16,12 @@ use binlogz_binlog::row::Cell;
 use binlogz_schema::{DefinedColumn, DefinedTable};
 use binlogz_source::{ConnectOptions, Connection};
 
-use super::defaults::DefaultCell;
 use super::earlier_images::{EarlierImages, KeyDigest, RowNumber, key_digest};
 use super::live_values::{live_cell, live_expression};
 use crate::digest::Digests;
 use crate::owned_gtids::without_owners;
 use crate::record::{CellSpool, ImageCells, SpooledImage, read_cells};
+use crate::sql::defaults::DefaultCell;
 use crate::sql::literal::push_equal;
 use crate::sql::text::push_quoted;
 use crate::table::{TableColumn, WrittenTable};

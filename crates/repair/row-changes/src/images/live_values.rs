@@ -13,7 +13,7 @@
 use binlogz_binlog::row::{ColumnClass, ColumnKind, ColumnSchema};
 use binlogz_schema::ColumnFacts;
 
-use super::defaults::{DefaultCell, is_binary, of_bits, of_text};
+use crate::sql::defaults::{DefaultCell, is_binary, of_bits, of_text};
 use crate::text_values::{number_of, timestamp};
 
 /// The expression that asks for a column, whose quoted name is given. `None`: it isn't asked for.

@@ -20,7 +20,6 @@ use binlogz_binlog::row::{CellContent, Row, RowDecoder, TableSchema};
 use binlogz_schema::{DefinedTable, HistoryPlace, ReferentialRule, SchemaFile, TableHistory, TableThen};
 use binlogz_source::ConnectOptions;
 
-use super::defaults::{DefaultCell, default_cells};
 use super::earlier_images::{EarlierImage, EarlierImages, RowNumber, key_digest};
 use super::live_rows::{LiveRowTable, LiveRows};
 use crate::choose::{Condition, ConditionError, Operation};
@@ -30,6 +29,7 @@ use crate::pass::{
     StatementWords, TableRow, TransactionEnding, UNSURE, lacks_columns, row_digest, written_table,
 };
 use crate::record::{ImageCells, RowImages, cell_bytes, family_of_kept, read_cells, schema_of_kept};
+use crate::sql::defaults::{DefaultCell, default_cells};
 use crate::table::{Structure, WrittenTable};
 
 /// Follows all rows of tables, and renders chosen ones with the columns that they lack.
@@ -526,14 +526,14 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         }))
     }
 
-    /// The digests of the row of the last image before and after its change, if it is of this table, which has no key: of all columns, where
-    /// they are known.
-    pub(crate) fn keyless_digests(
+    /// The digests of the row of the last image before and after its change, if it is of this table, with the columns that are known: of its
+    /// key, or of all columns where it has none.
+    pub(crate) fn whole_digests(
         &self,
         digests: &Digests,
         (database, table): &(String, String),
     ) -> Option<Vec<u128>> {
-        let is_it = |layout: &&ImageLayout| layout.key.is_none() && layout.is_of(database, table);
+        let is_it = |layout: &&ImageLayout| layout.is_of(database, table);
         let row = self.row.as_ref()?;
         let layout = self.layout.as_ref().filter(is_it)?;
         let before = row.before.as_ref().and_then(|bytes| read_cells(bytes).ok());
@@ -541,10 +541,11 @@ impl<'o, R: Renderer> ImageRebuilder<'o, R> {
         if let (Some(after), Some(before), None) = (&mut after, &before, row.unsure) {
             overlay(after, before);
         }
+        let key = layout.written.key.as_deref();
         let mut both: Vec<u128> = [before, after]
             .into_iter()
             .flatten()
-            .filter_map(|cells| Some(row_digest(digests, &layout.written.schema, &values_of(&cells)?)))
+            .filter_map(|cells| Some(row_digest(digests, &layout.written.schema, &values_of(&cells, key)?)))
             .collect();
         both.dedup();
         Some(both)
@@ -658,14 +659,17 @@ fn logged_columns(cells: &Option<ImageCells<'_>>) -> Vec<bool> {
     cells.iter().flatten().map(is_whole).collect()
 }
 
-/// The values of an image that has all columns; `None`: it lacks some.
-fn values_of<'a>(cells: &ImageCells<'a>) -> Option<Vec<Option<&'a [u8]>>> {
+/// The values of an image in the columns of a key, or in all; `None`: it lacks some.
+fn values_of<'a>(cells: &ImageCells<'a>, key: Option<&[usize]>) -> Option<Vec<Option<&'a [u8]>>> {
     let value = |cell: &Option<CellContent<'a>>| match (*cell)? {
         CellContent::Null => Some(None),
         CellContent::Value(bytes) => Some(Some(bytes)),
         CellContent::JsonDiffs(_) => None,
     };
-    cells.iter().map(value).collect()
+    match key {
+        Some(key) => key.iter().map(|index| value(cells.get(*index)?)).collect(),
+        None => cells.iter().map(value).collect(),
+    }
 }
 
 /// The documents that differences make of those in the image before, for each column.

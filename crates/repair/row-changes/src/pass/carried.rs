@@ -5,6 +5,8 @@
 //! is followed here, so whether there were such rows isn't known. A line names the key, the number of the parent's rows, and the place of the
 //! first. The folder `cascade` finds the children's rows themselves.
 
+mod reach;
+
 use std::collections::BTreeMap;
 
 use binlogz_binlog::event::FormatDescription;
@@ -16,6 +18,8 @@ use super::carried_rows::{CarriedRows, EventOfParent, RowsAsked};
 use super::lost_keys::{AskedRows, LostKey};
 use super::shortened::shortened;
 use crate::choose::{Direction, Operation};
+use reach::KeyReach;
+pub(crate) use reach::{KeyPlaces, NamedReach};
 
 /// A table as a foreign key names it: a file of statements may not say in which database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +57,8 @@ struct CarryingKey {
     earlier_children: Vec<TableOfKey>,
     /// Names that the parent had before.
     earlier_parents: Vec<TableOfKey>,
+    /// The child's columns.
+    columns: Vec<String>,
     /// The parent's columns that the key refers to; empty: the schema doesn't tell.
     referenced: Vec<String>,
     on_delete: ReferentialRule,
@@ -151,6 +157,8 @@ pub struct CarryingKeys<'h> {
     undoes: bool,
     /// The server whose account may not see all tables, and so not all keys that refer to chosen rows.
     half_seen: Option<String>,
+    /// The ways on which changes of others reach chosen rows.
+    reach: KeyReach,
 }
 
 impl<'h> CarryingKeys<'h> {
@@ -171,6 +179,7 @@ impl<'h> CarryingKeys<'h> {
             let on_delete = key.on_delete;
             let on_update = key.on_update;
             let is_at_column = key.is_at_column;
+            let columns = key.columns.clone();
             let earlier_children = Vec::new();
             let earlier_parents = Vec::new();
             keys.push(CarryingKey {
@@ -179,6 +188,7 @@ impl<'h> CarryingKeys<'h> {
                 parent,
                 earlier_children,
                 earlier_parents,
+                columns,
                 referenced,
                 on_delete,
                 on_update,
@@ -198,9 +208,15 @@ impl<'h> CarryingKeys<'h> {
             unclear: Vec::new(),
             undoes: direction == Some(Direction::Undo),
             half_seen: None,
+            reach: KeyReach::default(),
         };
         carrying.choose();
         carrying
+    }
+
+    /// Whether no key changes rows of its table.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// The keys are those that the account sees, which may not see all tables of this server: where chosen rows are taken back, others may
@@ -230,6 +246,7 @@ impl<'h> CarryingKeys<'h> {
                 || !self.is_shown_only && key.refers_to_any(&self.tables);
             key.matters = leads_to_chosen && !self.are_minded;
         }
+        self.reach = KeyReach::of(&self.all, &self.tables);
     }
 
     /// The keys that matter, by number.

@@ -17,7 +17,9 @@ use super::order::{Break, LogOrder};
 use super::shortened::shortened;
 use super::together::ChangesTogether;
 use crate::choose::{Condition, Range, RowSelection};
-use crate::record::{BatchRecord, EventAt, RecordReader, RecordTable, RowAt, RowImages, RowKeys};
+use crate::record::{
+    BatchRecord, CarriedParent, EventAt, RecordReader, RecordTable, RowAt, RowImages, RowKeys, RowReference,
+};
 use crate::table::Structure;
 
 /// A transaction, as far as it has passed.
@@ -167,6 +169,12 @@ pub(crate) trait ChoiceListener {
 
     /// The keys of a row's change, chosen or not, where the renderer has digests; a chosen row follows.
     fn keys(&mut self, _transaction: &FollowedTransaction, _keys: &RowKeys<'_>, _is_chosen: bool) {}
+
+    /// The rows that the row refers to whose keys come next, where the renderer follows them.
+    fn references(&mut self, _references: Vec<RowReference>) {}
+
+    /// A row that others refer to was changed below the log by a transaction that isn't chosen.
+    fn parent_changed(&mut self, _transaction: &FollowedTransaction, _change: &CarriedParent) {}
 
     /// A statement that is no transaction control. It is told of those that weren't chosen too.
     fn statement(
@@ -346,6 +354,12 @@ impl<L: ChoiceListener> Follower<L> {
                 if let Some(open) = &self.open {
                     let is_chosen = keys.is_chosen && open.is_chosen && self.decision != Some(false);
                     self.listener.keys(open, &keys, is_chosen);
+                }
+            }
+            BatchRecord::References(references) => self.listener.references(references),
+            BatchRecord::ParentChanged(change) => {
+                if let Some(open) = self.open.as_ref().filter(|open| !open.is_chosen) {
+                    self.listener.parent_changed(open, &change);
                 }
             }
             BatchRecord::End => self.end()?,

@@ -170,6 +170,19 @@ impl LostKey {
         }
     }
 
+    /// The keys in words, without the statement.
+    pub(super) fn shown_alone(&self) -> String {
+        match &self.key {
+            Some(key) => format!("foreign key {}, which a statement took away later", key.name),
+            None => "foreign keys that a statement took away later".to_owned(),
+        }
+    }
+
+    /// Whether rows of the table that had them are asked for.
+    pub(super) fn is_of_chosen(&self) -> bool {
+        self.is_of_chosen
+    }
+
     /// All names of the tables that it refers to, if rows of the table that had it are asked for.
     pub(super) fn parents_of_chosen(&self) -> &[(String, String)] {
         match &self.key {

@@ -33,7 +33,7 @@ use binlogz_schema::{SchemaFile, TableHistory};
 use crate::choose::{ConditionError, Range, RowSelection};
 
 pub use carried::CarryingKeys;
-pub(crate) use carried::KeysOfEvent;
+pub(crate) use carried::{KeysOfEvent, NamedReach};
 pub(crate) use carried_rows::EventOfParent;
 pub(crate) use changed_cells::content;
 pub(crate) use follow::{

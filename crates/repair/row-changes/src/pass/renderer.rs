@@ -83,6 +83,11 @@ pub(crate) trait Renderer {
         digests_of(digests, table, row)
     }
 
+    /// Whether it matters what chosen rows refer to, and which of that was changed later.
+    fn follows_references(&self) -> bool {
+        false
+    }
+
     /// The tables of which the images of all rows are passed on, chosen or not; the selection has them too.
     fn followed(&self) -> Option<&FollowedTables> {
         None

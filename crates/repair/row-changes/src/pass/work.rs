@@ -1,5 +1,6 @@
 //! A worker's treatment of a batch: it decodes the rows of chosen tables and lets a [`Renderer`] write them.
 
+mod references;
 mod rows;
 
 use std::collections::HashMap;
@@ -97,6 +98,7 @@ impl<'o, R: Renderer> PassWorker<'o, R> {
         let range = self.range;
         let selection = self.selection;
         let carrying = self.carrying;
+        let follows_references = self.renderer.follows_references();
         batch.retain_unread(|unread| {
             // Somewhere in this second.
             let begin = i64::from(unread.timestamp) * 1_000_000;
@@ -106,6 +108,7 @@ impl<'o, R: Renderer> PassWorker<'o, R> {
                 let table = table.as_bytes();
                 selection.has_table(database, table)
                     || carrying.is_some_and(|keys| keys.has_parent(database, table))
+                    || follows_references && carrying.is_some_and(|keys| keys.may_reach_from(database, table))
             };
             let is_followed = match (self.renderer.followed(), unread.table) {
                 (Some(followed), Some((database, table))) => is_among(followed, database, table),
@@ -270,6 +273,7 @@ impl<'o, R: Renderer> PassWorker<'o, R> {
         if self.is_chosen {
             self.carried(event, (schema, rows), records)?;
         }
+        self.parents_changed(event, (schema, rows), records)?;
         let is_followed = self.renderer.followed().is_some();
         let is_below = is_followed && changes_below(rows);
         if is_below {

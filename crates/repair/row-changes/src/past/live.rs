@@ -35,6 +35,9 @@ const OF_SERVER: [&str; 4] = ["mysql", "sys", "performance_schema", "information
 const PRIMARY: &str = "PRIMARY";
 const TOUCHED: &str = "binlogz_touched";
 const PAST: &str = "binlogz_past";
+/// What is wrong with a partitioned table whose rows can't be told apart.
+const MISPLACED: &str = "has rows in partitions that they don't belong to, as EXCHANGE PARTITION … WITHOUT VALIDATION leaves them (CHECK TABLE names \
+     them): its rows of then can't be told by their keys";
 /// The suffix of a table's name until it is whole.
 const UNFINISHED: &str = "_unfinished";
 /// Stands before the CREATE TABLE of a table that was altered since.
@@ -66,6 +69,9 @@ pub struct LiveTable {
     /// The statements by which the table of now differs from that of the moment.
     pub(super) since: Option<TableFollowed>,
     has_primary_key: bool,
+    /// The name of the index of the first key.
+    key_index: String,
+    pub(super) is_partitioned: bool,
     /// The condition of the rows that are wanted, in SQL, of a table `t`; `None`: all are.
     restriction: Option<String>,
     /// Which of several it is: its temporary tables have this number.
@@ -116,6 +122,8 @@ impl LiveTable {
             made: None,
             since: None,
             has_primary_key: false,
+            key_index: String::new(),
+            is_partitioned: false,
             restriction: None,
             number,
         };
@@ -132,7 +140,7 @@ impl LiveTable {
         }
         let names = self.names();
         let found = session.rows(&format!(
-            "SELECT t.engine, e.transactions, UNIX_TIMESTAMP(t.create_time) FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \
+            "SELECT t.engine, e.transactions, UNIX_TIMESTAMP(t.create_time), t.create_options FROM information_schema.tables t LEFT JOIN information_schema.engines e ON \
              e.engine = t.engine WHERE (t.table_schema, t.table_name) = ({names}) AND t.table_type = 'BASE TABLE'"
         ))?;
         let shown = self.shown();
@@ -144,6 +152,7 @@ impl LiveTable {
             )));
         }
         self.made = column(row, 2).parse().ok();
+        self.is_partitioned = column(row, 3).contains("partitioned");
         let all = session.rows(&format!(
             "SELECT column_name, data_type, extra, character_set_name FROM information_schema.columns WHERE \
              (table_schema, table_name) = ({names}) ORDER BY ordinal_position"
@@ -181,18 +190,52 @@ impl LiveTable {
             let is_never_null = part.get(2).and_then(Option::as_deref).is_some_and(<[u8]>::is_empty);
             (is_never_null && is_whole).then_some(place)
         };
-        let keys = parts.chunk_by(|one, other| one.first() == other.first());
+        let named = parts.chunk_by(|one, other| one.first() == other.first());
+        let keys = named.filter_map(|key| {
+            Some((column(key.first()?, 0), key.iter().map(place).collect::<Option<Vec<_>>>()?))
+        });
+        let keys: Vec<(String, Vec<usize>)> = keys.collect();
         let mut primary = parts.iter().filter(|part| column(part, 0) == PRIMARY).peekable();
         self.has_primary_key = primary.peek().is_some() && primary.all(|part| place(part).is_some());
-        let keys: Vec<_> = keys.filter_map(|key| key.iter().map(place).collect::<Option<Vec<_>>>()).collect();
-        let Some(first) = keys.first() else {
+        let Some((index, first)) = keys.first() else {
             return Err(PastError::Keyless(format!(
                 "{} has no primary key, and no unique key of whole columns that are never NULL: its rows can't be told apart",
                 self.shown()
             )));
         };
+        self.key_index.clone_from(index);
         self.key.clone_from(first);
-        self.keys = keys;
+        self.keys = keys.into_iter().map(|(_, key)| key).collect();
+        Ok(())
+    }
+
+    /// Refuses a partitioned table in which rows stand in partitions that they don't belong to: EXCHANGE PARTITION … WITHOUT VALIDATION puts
+    /// them there. The server doesn't find them by their key, and two rows may have one key.
+    ///
+    /// # Errors
+    ///
+    /// There is such a row; a server that can't be asked.
+    pub(super) fn check_partitions(&self, session: &mut PastSession) -> Result<(), PastError> {
+        if !self.is_partitioned {
+            return Ok(());
+        }
+        let names: Vec<_> = self.key_columns().map(|column| quoted(&column.name)).collect();
+        let Some(first) = names.first() else { return Ok(()) };
+        let table = self.quoted();
+        let key = names.join(", ");
+        let same: Vec<_> = names.iter().map(|name| format!("b.{name} = a.{name}")).collect();
+        let twice = format!("SELECT 1 FROM {table} GROUP BY {key} HAVING COUNT(*) > 1 LIMIT 1");
+        // A row is looked up in the partition that it belongs to.
+        let lost = format!(
+            "SELECT 1 FROM {table} a LEFT JOIN {table} b FORCE INDEX ({}) ON {} WHERE b.{first} IS NULL LIMIT 1",
+            quoted(&self.key_index),
+            same.join(" AND ")
+        );
+        for query in [twice, lost] {
+            if !session.rows(&query)?.is_empty() {
+                return Err(PastError::Refused(format!("{} {MISPLACED}", self.shown())));
+            }
+        }
         Ok(())
     }
 

@@ -183,6 +183,7 @@ fn attempt<S: RestoreSteps>(
     let Some((names, mut live)) = opened else {
         return look_for_statements(moment, &mut session, steps);
     };
+    live.iter().try_for_each(|table| table.check_partitions(&mut session))?;
     if let Some(mut logged) = logged {
         LiveTable::settle(&live, &mut session, &mut logged)?;
         let logged: Arc<LoggedStatements> = Arc::from(logged);

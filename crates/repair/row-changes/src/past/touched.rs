@@ -96,6 +96,7 @@ impl<'o> TouchedKeys<'o> {
             }
             let mut touches = TableTouches::new(&table.asked, (names, of_parents), indirect, &memory);
             touches.doubt = doubt;
+            touches.is_partitioned = table.is_partitioned;
             listener.tables.push(touches);
             touched.push(TouchedTable { table, parents });
         }
@@ -350,6 +351,7 @@ struct TableTouches {
     names: Vec<(String, String)>,
     /// All names that its parents had: foreign keys carry their changes on to the table.
     of_parents: Vec<(String, String)>,
+    is_partitioned: bool,
     /// Keys, by their digests.
     seen: HashSet<u128>,
     keys: SqlValues,
@@ -379,6 +381,7 @@ impl TableTouches {
             shown: format!("{database}.{table}"),
             names,
             of_parents,
+            is_partitioned: false,
             seen: HashSet::new(),
             keys: SqlValues::new(keys),
             rows: SqlValues::new(rows),
@@ -456,6 +459,27 @@ impl FirstTouches {
         }
     }
 
+    /// Refuses tables into which a statement put rows without a look at the partitions that these belong to.
+    fn misplaces(
+        &mut self,
+        transaction: &FollowedTransaction,
+        statement: &StatementAt<'_>,
+        (text, words): (&str, &StatementWords),
+    ) {
+        if !words.is_ddl() || !exchanges_unseen(text) {
+            return;
+        }
+        let current = String::from_utf8_lossy(statement.database);
+        // The other table has the rows of one partition, in which no two have one key.
+        let is_named = |table: &TableTouches| {
+            table.is_partitioned
+                && table.names.iter().any(|(database, name)| words.may_change(&current, database, name))
+        };
+        if let Some(number) = self.tables.iter().position(is_named) {
+            self.refuse(number, || format!("{}: {UNSEEN}", transaction.changed_by(text)));
+        }
+    }
+
     fn refusal(&mut self) -> Result<(), PastError> {
         self.refused.take().map_or(Ok(()), |why| Err(PastError::Refused(why)))
     }
@@ -485,6 +509,22 @@ impl FirstTouches {
         Ok(())
     }
 }
+
+/// Whether a statement exchanges a partition WITHOUT VALIDATION.
+fn exchanges_unseen(text: &str) -> bool {
+    let words: Vec<_> = text.split_whitespace().map(str::to_uppercase).collect();
+    let has = |one: &str, other: &str| {
+        words.windows(2).any(|pair| {
+            pair.first().is_some_and(|word| word == one)
+                && pair.last().is_some_and(|word| word.trim_end_matches(';') == other)
+        })
+    };
+    has("EXCHANGE", "PARTITION") && has("WITHOUT", "VALIDATION")
+}
+
+/// Why a table can't be told any more.
+const UNSEEN: &str =
+    "rows may stand in partitions that they don't belong to since, and two of them may have one key";
 
 impl ChoiceListener for FirstTouches {
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
@@ -543,6 +583,7 @@ impl ChoiceListener for FirstTouches {
             self.logged.begin_later(transaction);
         }
         self.logged.take(transaction, &statement, words.is_ddl());
+        self.misplaces(transaction, &statement, (&text, &words));
         if self.now != MomentPhase::After || self.is_altered {
             return Ok(());
         }

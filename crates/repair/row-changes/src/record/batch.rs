@@ -26,6 +26,9 @@
 //!                     `table`
 //! 21 statement end    nothing
 //! 22 undecided        why, as text
+//! 23 annotation       the statement
+//! 24 references       see reference.rs
+//! 25 parent changed   see reference.rs
 //! ```
 
 use std::io;
@@ -36,6 +39,7 @@ use binlogz_payload::Spool;
 use super::change::RowImages;
 use super::fields::{RecordFields, broken, or_none};
 use super::frame::put;
+use super::reference::{CarriedParent, RowReference};
 use crate::table::Structure;
 
 /// A record that a worker writes of an event or of a row.
@@ -83,6 +87,10 @@ pub(crate) enum BatchRecord<'b> {
     Undecided(&'b [u8]),
     /// The statement of the rows after it, as MariaDB notes it; empty after its last rows.
     Annotation(&'b [u8]),
+    /// The rows that the row after it refers to, before its keys.
+    References(Vec<RowReference>),
+    /// A changed row of a parent, which foreign keys carried on below the log as far as chosen tables.
+    ParentChanged(CarriedParent),
 }
 
 /// A table, by database and name.
@@ -227,6 +235,16 @@ impl BatchRecord<'_> {
             BatchRecord::StatementEnd => put(spool, 21, &[]),
             BatchRecord::Undecided(why) => put(spool, 22, &[why]),
             BatchRecord::Annotation(statement) => put(spool, 23, &[statement]),
+            BatchRecord::References(references) => {
+                let mut bytes = Vec::new();
+                references.iter().for_each(|reference| reference.encode(&mut bytes));
+                put(spool, 24, &[&bytes])
+            }
+            BatchRecord::ParentChanged(change) => {
+                let mut bytes = Vec::new();
+                change.encode(&mut bytes);
+                put(spool, 25, &[&bytes])
+            }
         }
     }
 }
@@ -279,6 +297,8 @@ impl<'b> BatchRecord<'b> {
             21 => BatchRecord::StatementEnd,
             22 => BatchRecord::Undecided(content),
             23 => BatchRecord::Annotation(content),
+            24 => BatchRecord::References(RowReference::take_all(fields)?),
+            25 => BatchRecord::ParentChanged(CarriedParent::take(fields)?),
             _ => return Err(broken()),
         })
     }
@@ -356,6 +376,16 @@ mod tests {
             BatchRecord::Together(None, 3, Some(4), table),
             BatchRecord::StatementEnd,
             BatchRecord::Undecided(b"why"),
+            BatchRecord::Annotation(b"DELETE"),
+            BatchRecord::References(vec![
+                RowReference { is_after: false, key: 1, digest: Some(1 << 99) },
+                RowReference { is_after: true, key: 7, digest: None },
+            ]),
+            BatchRecord::ParentChanged(CarriedParent {
+                key: 7,
+                operation: Operation::Delete,
+                digest: Some(3),
+            }),
         ];
         let mut spool = Spool::new(&SpoolMemory::new(1 << 10), Vec::new());
         records.iter().for_each(|record| record.put(&mut spool).unwrap());

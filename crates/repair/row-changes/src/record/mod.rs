@@ -6,6 +6,7 @@
 //! cells      the columns of an image; map: table maps
 //! batch      worker → follower: what the events of a batch are
 //! change     worker → images, cascade: the operation and the images of a row
+//! reference  worker → script: what chosen rows refer to, and changes of that
 //! touch      worker → past: keys that were changed, and their rows
 //! statement  worker → script: a row's statement as a server applies it
 //! logged     worker → script, log: a row's images as an event has them
@@ -24,6 +25,7 @@ mod folded;
 mod frame;
 mod logged;
 mod map;
+mod reference;
 mod script;
 mod shown;
 mod statement;
@@ -42,6 +44,7 @@ pub(crate) use folded::{
 pub(crate) use frame::{RecordReader, put};
 pub(crate) use logged::{LoggedChange, LoggedImages};
 pub(crate) use map::{TABLE_MAP_POST_HEADER_LENGTH, family_of_kept, kept_map, map_of_kept, schema_of_kept};
+pub(crate) use reference::{CarriedParent, RowReference};
 pub(crate) use script::{ScriptReader, ScriptRecord, ScriptRow};
 pub(crate) use shown::ShownRow;
 pub(crate) use statement::ScriptChange;

@@ -12,16 +12,19 @@ use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 use super::Rows;
 use super::commit_times::CommitTimes;
 use super::later::LaterChanges;
+use super::later_below::LaterBelow;
 use super::repeated::{ChangeNumber, RepeatedChanges};
 use crate::cascade::{Cascades, row_place};
 use crate::choose::{Condition, Direction, RowSelection};
 use crate::digest::Digests;
 use crate::images::{ImageRebuilder, RebuiltRow};
 use crate::pass::{
-    Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, StatementAt, StatementWords,
-    TransactionEnding, shortened,
+    Break, ChoiceListener, Error, FollowedTables, FollowedTransaction, NamedReach, StatementAt,
+    StatementWords, TransactionEnding, shortened,
 };
-use crate::record::{RowAt, RowFlags, RowImages, RowKeys, ScriptRecord, ScriptRow};
+use crate::record::{
+    CarriedParent, RowAt, RowFlags, RowImages, RowKeys, RowReference, ScriptRecord, ScriptRow,
+};
 use crate::table::Structure;
 
 /// Memory for the kept statements; the rest goes to a temporary file.
@@ -143,6 +146,8 @@ pub(super) struct ScriptCollector<'o> {
     pub(super) images: Option<ImageRebuilder<'o, Rows>>,
     /// Of rows' keys, where changes are looked for that came later.
     pub(super) digests: Option<Arc<Digests>>,
+    /// The rows that the row refers to whose keys come next.
+    references: Vec<RowReference>,
     /// The statements that were read.
     pub(super) history: TableHistory,
     /// Whether statements may be missing between those that were read.
@@ -200,6 +205,7 @@ impl<'o> ScriptCollector<'o> {
             is_lacking: false,
             images: None,
             digests: None,
+            references: Vec::new(),
             history: TableHistory::default(),
             has_gaps: false,
             is_cut_off: false,
@@ -210,6 +216,11 @@ impl<'o> ScriptCollector<'o> {
         let open = self.prepared.into_values().map(|number| (number, SkipReason::XaPrepared));
         self.collected.skipped.extend(open);
         self.collected
+    }
+
+    /// Follows what chosen rows refer to by these foreign keys.
+    pub(super) fn follow_below(&mut self, keys: NamedReach) {
+        self.collected.later.below = LaterBelow::of(keys);
     }
 
     pub(super) fn looks_for_repeated(&mut self) {
@@ -583,7 +594,19 @@ impl ChoiceListener for ScriptCollector<'_> {
         }
     }
 
+    fn references(&mut self, references: Vec<RowReference>) {
+        self.references = references;
+    }
+
+    fn parent_changed(&mut self, transaction: &FollowedTransaction, change: &CarriedParent) {
+        self.collected.later.change_below(transaction, change);
+    }
+
     fn keys(&mut self, transaction: &FollowedTransaction, keys: &RowKeys<'_>, is_chosen: bool) {
+        let references = mem::take(&mut self.references);
+        if is_chosen {
+            self.collected.later.refer(&references);
+        }
         if self.is_after && transaction.id.as_ref().is_some_and(|gtid| self.seen.contains(gtid)) {
             return;
         }
@@ -597,7 +620,7 @@ impl ChoiceListener for ScriptCollector<'_> {
             None => {
                 let images = self.images.as_ref().zip(self.digests.as_ref());
                 let whole =
-                    images.and_then(|(images, digests)| images.keyless_digests(digests, &keys.table.names()));
+                    images.and_then(|(images, digests)| images.whole_digests(digests, &keys.table.names()));
                 self.collected.later.take(transaction, keys, whole.as_deref(), is_chosen);
             }
         }

@@ -5,8 +5,9 @@ use std::collections::HashSet;
 
 use binlogz_figures::counted;
 
+use super::later_below::LaterBelow;
 use crate::pass::FollowedTransaction;
-use crate::record::RowKeys;
+use crate::record::{CarriedParent, RowKeys, RowReference};
 
 /// Keys of chosen rows that are held.
 const KEYS_MAX: usize = 1 << 20;
@@ -24,6 +25,8 @@ pub(super) struct LaterChanges {
     more: u64,
     /// Changes of which it isn't known whether their row was chosen.
     unknown: u64,
+    /// Changes that no log has.
+    pub(super) below: LaterBelow,
 }
 
 /// The later changes of chosen rows of a table by one transaction.
@@ -33,6 +36,8 @@ struct LaterChange {
     /// GTID, log and offset.
     place: String,
     table: String,
+    /// The foreign key that made it below the log, in words.
+    key: Option<String>,
     rows: u64,
 }
 
@@ -45,6 +50,8 @@ impl LaterChanges {
         whole: Option<&[u128]>,
         is_chosen: bool,
     ) {
+        // A row that isn't followed has no more than its images.
+        let whole = whole.filter(|whole| whole.len() >= keys.digests.len());
         let mut digests = whole.unwrap_or(&keys.digests).iter();
         if is_chosen {
             for key in digests {
@@ -55,43 +62,56 @@ impl LaterChanges {
                 }
             }
         } else if digests.any(|key| self.chosen.contains(key)) {
-            self.name(transaction, &keys.table.shown());
+            self.name(transaction, &keys.table.shown(), None, 1);
         } else if self.is_full {
             self.unknown += 1;
         }
     }
 
-    fn name(&mut self, transaction: &FollowedTransaction, table: &str) {
+    /// A chosen row was changed, and refers to these rows before and after that.
+    pub(super) fn refer(&mut self, references: &[RowReference]) {
+        self.below.take(references);
+    }
+
+    /// A row that others refer to was changed below the log by a transaction that isn't chosen.
+    pub(super) fn change_below(&mut self, transaction: &FollowedTransaction, change: &CarriedParent) {
+        if let Some(carried) = self.below.change(change, &place_of(transaction)) {
+            self.name(transaction, &carried.table, Some(&carried.key), carried.rows);
+        }
+    }
+
+    fn name(&mut self, transaction: &FollowedTransaction, table: &str, key: Option<&str>, rows: u64) {
         let number = transaction.number;
         if let Some(last) = self
             .named
             .iter_mut()
             .rev()
             .take_while(|last| last.number == number)
-            .find(|last| last.table == table)
+            .find(|last| last.table == table && last.key.as_deref() == key)
         {
-            last.rows += 1;
+            last.rows += rows;
             return;
         }
         if self.named.len() >= NAMED_MAX {
-            self.more += 1;
+            self.more += rows;
             return;
         }
-        let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
-        let place = format!("{gtid}, {} at {}", transaction.log, transaction.offset);
-        self.named.push(LaterChange { number, place, table: table.to_owned(), rows: 1 });
+        let place = place_of(transaction);
+        let key = key.map(str::to_owned);
+        self.named.push(LaterChange { number, place, table: table.to_owned(), key, rows });
     }
 
     /// The number of later changes, with those of which it isn't known whether they are later.
     pub(super) fn count(&self) -> u64 {
-        self.named.iter().map(|named| named.rows).sum::<u64>() + self.more + self.unknown
+        self.named.iter().map(|named| named.rows).sum::<u64>() + self.more + self.unknown + self.below.count()
     }
 
     /// Names them, line by line.
     pub(super) fn notes(&self) -> Vec<String> {
-        let named = |LaterChange { place, table, rows, .. }: &LaterChange| {
+        let named = |LaterChange { place, table, key, rows, .. }: &LaterChange| {
+            let by = key.as_ref().map(|key| format!(", below the log through {key}")).unwrap_or_default();
             format!(
-                "changed again later, which this would lose: {} of {table} by {place}",
+                "changed again later, which this would lose: {} of {table} by {place}{by}",
                 counted(*rows, "rows")
             )
         };
@@ -104,6 +124,12 @@ impl LaterChanges {
                 counted(self.unknown, "rows")
             )
         });
-        self.named.iter().map(named).chain(more).chain(unknown).collect()
+        self.named.iter().map(named).chain(more).chain(unknown).chain(self.below.notes()).collect()
     }
+}
+
+/// The GTID, log and offset of a transaction.
+fn place_of(transaction: &FollowedTransaction) -> String {
+    let gtid = transaction.gtid.as_deref().unwrap_or("a transaction without GTID");
+    format!("{gtid}, {} at {}", transaction.log, transaction.offset)
 }

@@ -14,6 +14,7 @@ mod collect;
 mod commit_times;
 mod group;
 mod later;
+mod later_below;
 mod log;
 mod one_row;
 mod orphans;
@@ -214,6 +215,8 @@ impl<'o> Script<'o> {
     #[must_use]
     pub fn with_keys_below(mut self, keys: Option<&'o CarryingKeys<'o>>) -> Self {
         self.carrying = keys;
+        let reach = keys.map(CarryingKeys::named_reach).unwrap_or_default();
+        self.follower.listener.follow_below(reach);
         self
     }
 
@@ -597,6 +600,11 @@ impl Renderer for Rows {
 
     fn defers_conditions(&self) -> bool {
         self.defers_conditions
+    }
+
+    /// A row that is applied is compared with the server's.
+    fn follows_references(&self) -> bool {
+        self.form == ScriptForm::Sql && self.digests.is_some()
     }
 
     fn digests(&self) -> Option<&Digests> {

@@ -1,5 +1,6 @@
-//! Writes SQL: values, and the statements that turn a row from one image into another.
+//! Writes SQL: values, and the statements that turn a row from one image into another; reads the defaults of columns.
 
+pub(crate) mod defaults;
 pub(crate) mod json;
 pub(crate) mod literal;
 pub(crate) mod statement;

@@ -82,9 +82,13 @@ impl<'o> RecoverSearch<'o> {
         is_in
     }
 
-    /// Whether a part may have rows of the chosen tables.
+    /// Whether a part may have rows of the chosen tables, or of others whose changes foreign keys carry on to these.
     pub(in crate::cmd) fn has_its_tables(&self, run: &BlockRun<'_>) -> bool {
-        run.may_have_rows(&|rows| self.selection.has_table(&rows.name.database, &rows.name.table))
+        run.may_have_rows(&|rows| {
+            let (database, table) = (&rows.name.database[..], &rows.name.table[..]);
+            self.selection.has_table(database, table)
+                || self.keys_below.is_some_and(|keys| keys.may_reach_from(database, table))
+        })
     }
 
     fn may_be_among(&self, rows: &TableRows<'_>) -> bool {

@@ -261,9 +261,7 @@ impl ScriptArgs {
                 self.input.logs(log_server.as_ref(), chosen, families.is_some())?
             }
         };
-        // A key may lead to any table of a database.
-        let has_databases = selection.tables.iter().any(|(_, name)| name == RowSelection::ALL_TABLES);
-        let tables = if has_databases { &[] } else { &*selection.tables };
+        let tables = selection.tables_of_keys();
         let of = (&mut described, tables);
         let below = match &families {
             Some((families, _)) => {

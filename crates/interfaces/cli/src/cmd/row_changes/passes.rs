@@ -150,7 +150,19 @@ impl<'s> ScriptPasses<'s> {
 
     /// The foreign keys under the names that their tables had then, if those were others.
     pub(super) fn keys_then<'t>(&self, history: &'t TableHistory) -> Option<CarryingKeys<'t>> {
-        self.keys_now().filter(|_| self.can_be_read_again)?.through(history)
+        if !self.can_be_read_again {
+            return None;
+        }
+        match self.keys_now() {
+            Some(keys) => keys.through(history),
+            // Neither a schema nor a server tells them; the statements in the logs may.
+            None if self.sources.below.is_ok() && self.direction == Direction::Undo => {
+                let tables = self.sources.selection.tables_of_keys();
+                let keys = CarryingKeys::new(&history.told_at_end(), tables, Some(self.direction));
+                (!keys.is_empty()).then(|| keys.through(history).unwrap_or(keys))
+            }
+            None => None,
+        }
     }
 
     /// Collects what a second pass needs from the first.

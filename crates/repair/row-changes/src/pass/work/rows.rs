@@ -8,6 +8,7 @@ use binlogz_flow::events::Event;
 use binlogz_payload::Spool;
 use binlogz_schema::HistoryPlace;
 
+use super::references::EventReferences;
 use super::{PassWorker, is_among, record_table};
 use crate::choose::{ConditionError, Operation, RowSelection};
 use crate::pass::Error;
@@ -43,6 +44,7 @@ impl<R: Renderer> PassWorker<'_, R> {
         if is_chosen {
             self.put_table(rows, records)?;
         }
+        let references = if is_chosen { self.references(event, operation) } else { None };
         let Some(table) = &self.table else { return Ok(()) };
         let mut decoded = match self.decoder.rows(schema, rows) {
             Ok(decoded) => decoded,
@@ -68,6 +70,7 @@ impl<R: Renderer> PassWorker<'_, R> {
             is_chosen,
             is_followed,
             flags: flags_of(rows, table),
+            references,
             last_replaced: if wants_next { last_replaced(schema, rows) } else { None },
             text: &mut self.text,
             records,
@@ -158,6 +161,8 @@ struct RowRecords<'w, R> {
     flags: u8,
     /// The number of the last row, where it matters what the log has after it.
     last_replaced: Option<u64>,
+    /// The table's foreign keys, where it matters what the rows refer to.
+    references: Option<EventReferences<'w>>,
     text: &'w mut Vec<u8>,
     records: &'w mut Spool,
 }
@@ -182,6 +187,9 @@ impl<R: Renderer> RowRecords<'_, R> {
         }
         if let RowChoice::Undecided(why) = choice {
             BatchRecord::Undecided(why.as_bytes()).put(self.records)?;
+        }
+        if let Some(references) = self.references.as_ref().filter(|_| is_chosen) {
+            BatchRecord::References(references.of_row(&self.table.schema, row)).put(self.records)?;
         }
         if let Some(digests) = self.renderer.digests() {
             let digests = self.renderer.digests_of_row(digests, self.table, row);

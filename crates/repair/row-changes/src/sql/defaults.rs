@@ -32,13 +32,13 @@ use crate::text_values::{
 
 /// The value of a column that an image lacks: of an INSERT the default.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum DefaultCell {
+pub(crate) enum DefaultCell {
     Null,
     Value(Vec<u8>),
 }
 
 impl DefaultCell {
-    pub(super) fn content(&self) -> CellContent<'_> {
+    pub(crate) fn content(&self) -> CellContent<'_> {
         match self {
             DefaultCell::Null => CellContent::Null,
             DefaultCell::Value(bytes) => CellContent::Value(bytes),
@@ -47,7 +47,7 @@ impl DefaultCell {
 }
 
 /// The defaults of a table's columns; `None`: not known.
-pub(super) fn default_cells(schema: &TableSchema, told: Option<&DefinedTable>) -> Vec<Option<DefaultCell>> {
+pub(crate) fn default_cells(schema: &TableSchema, told: Option<&DefinedTable>) -> Vec<Option<DefaultCell>> {
     let told = told.filter(|told| told.unfit(schema).is_none());
     let columns = told.map_or(&[][..], |told| &told.columns);
     let cell = |(column, told): (&ColumnSchema, &binlogz_schema::DefinedColumn)| {
@@ -106,7 +106,7 @@ fn implicit(column: &ColumnSchema) -> Option<Vec<u8>> {
     }
 }
 
-pub(super) fn of_text(
+pub(crate) fn of_text(
     column: &ColumnSchema,
     facts: &ColumnFacts,
     text: &str,
@@ -170,7 +170,7 @@ fn double(text: &str) -> Option<Vec<u8>> {
     (number.is_finite() && number != 0.0).then(|| number.to_le_bytes().to_vec())
 }
 
-pub(super) fn of_bits(column: &ColumnSchema, value: u64) -> Option<Vec<u8>> {
+pub(crate) fn of_bits(column: &ColumnSchema, value: u64) -> Option<Vec<u8>> {
     let ColumnKind::Bit { bits } = column.kind else { return None };
     if bits < 64 && value >> bits != 0 {
         return None;
@@ -192,7 +192,7 @@ fn of_hex(column: &ColumnSchema, facts: &ColumnFacts, digits: &str) -> Option<Ve
     fitting(column, bytes.filter(|_| rest.is_empty())?, 0)
 }
 
-pub(super) fn is_binary(column: &ColumnSchema, facts: &ColumnFacts) -> bool {
+pub(crate) fn is_binary(column: &ColumnSchema, facts: &ColumnFacts) -> bool {
     match column.charset() {
         Some(charset) => charset == Charset::Binary,
         None => column.collation.is_none() && facts.is_binary(),
