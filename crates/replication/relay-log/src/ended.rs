@@ -8,6 +8,7 @@
 //! source 1410447f-e54d-11f1-848d-02fc00000001
 //! end 12 4711                which file was the last one, and where it ended
 //! gtids SET                  all that it held, or came before it
+//! next named                 since 0.3, if it ended with a rotate event: replicas know the name of a file after the last one
 //! ```
 //!
 //! Written and synced before the first of the remaining files is removed. If a crash leaves any, the next start
@@ -23,6 +24,7 @@ use crate::small_files::{check_version, is_member, small_file};
 
 pub(crate) const NAME: &str = "relay.ended";
 const TITLE: &str = "binlogz-relay ended 1";
+const NEXT_NAMED: &str = "next named";
 /// A GTID set is most of it.
 const SIZE_MAX: u64 = 256 << 20;
 
@@ -32,6 +34,8 @@ pub(crate) struct EndedLineage {
     pub(crate) source: ServerUuid,
     pub(crate) end: Position,
     pub(crate) gtids: GtidSet,
+    /// Whether its last event named another file.
+    pub(crate) is_next_named: bool,
 }
 
 impl EndedLineage {
@@ -66,9 +70,11 @@ impl EndedLineage {
     }
 
     fn encode(&self) -> String {
-        let EndedLineage { base, source, end, gtids } = self;
+        let EndedLineage { base, source, end, gtids, is_next_named } = self;
         let gtids = gtids.to_string().replace('\n', "");
-        format!("{TITLE}\nlog {base}\nsource {source}\nend {} {}\ngtids {gtids}\n", end.file.0, end.offset)
+        let next = is_next_named.then(|| format!("{NEXT_NAMED}\n")).unwrap_or_default();
+        let Position { file, offset } = end;
+        format!("{TITLE}\nlog {base}\nsource {source}\nend {} {offset}\ngtids {gtids}\n{next}", file.0)
     }
 
     fn decode(text: &str) -> Option<EndedLineage> {
@@ -84,7 +90,15 @@ impl EndedLineage {
         let (file, offset) = lines.next()?.strip_prefix("end ")?.split_once(' ')?;
         let end = Position { file: FileNumber(file.parse().ok()?), offset: offset.parse().ok()? };
         let gtids = lines.next()?.strip_prefix("gtids ")?.parse().ok()?;
-        lines.all(is_member).then_some(EndedLineage { base, source, end, gtids })
+        let mut is_next_named = false;
+        for line in lines {
+            match line == NEXT_NAMED {
+                true => is_next_named = true,
+                false if is_member(line) => {}
+                false => return None,
+            }
+        }
+        Some(EndedLineage { base, source, end, gtids, is_next_named })
     }
 }
 
@@ -99,17 +113,20 @@ mod tests {
         let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
         assert_eq!(EndedLineage::read(&storage).unwrap(), None);
         let uuid = "1410447f-e54d-11f1-848d-02fc00000001";
-        for gtids in ["", &format!("{uuid}:1-5:tag:7")] {
+        for (gtids, is_next_named) in [("", false), (&format!("{uuid}:1-5:tag:7"), true)] {
             let ended = EndedLineage {
                 base: "relay".into(),
                 source: uuid.parse().unwrap(),
                 end: Position { file: FileNumber(12), offset: 4711 },
                 gtids: gtids.parse().unwrap(),
+                is_next_named,
             };
             ended.write(&storage).unwrap();
             assert_eq!(EndedLineage::read(&storage).unwrap(), Some(ended.clone()));
             let text = ended.encode();
-            for end in 0..text.len() {
+            // A record of before 0.3 ends there.
+            let without_next = text.len() - if is_next_named { NEXT_NAMED.len() + 1 } else { 0 };
+            for end in (0..text.len()).filter(|end| *end != without_next) {
                 assert_eq!(EndedLineage::decode(text.get(..end).unwrap()), None, "cut at {end}");
             }
             assert_eq!(EndedLineage::decode(&format!("{text}more\n")), None);
@@ -143,6 +160,7 @@ mod tests {
             source: "1410447f-e54d-11f1-848d-02fc00000001".parse().unwrap(),
             end: Position { file: FileNumber(1), offset: 4 },
             gtids: GtidSet::new(),
+            is_next_named: false,
         };
         assert_eq!(ended.remove_files(&storage).unwrap(), ["relay.000001"]);
         let mut left = storage.list().unwrap();

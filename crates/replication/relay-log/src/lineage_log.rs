@@ -48,6 +48,8 @@ pub struct LineageLog {
     pub id: u64,
     /// Whether it continues no other log: true for the first one, and for each reset.
     pub is_root: bool,
+    /// Of a log whose files were removed: whether its last event named another file.
+    pub(crate) was_next_named: bool,
     retired: AtomicBool,
     abandoned: AtomicBool,
     /// Files in which a reader found damaged bytes, and its message, until they are examined.
@@ -68,6 +70,8 @@ pub(crate) struct OpenedLineage {
     pub(crate) gtids: GtidSet,
     /// The last file of it.
     pub(crate) end: Option<FileNumber>,
+    /// Whether its last event named another file; not needed while it has files.
+    pub(crate) is_next_named: bool,
     /// Whether it continues no other log.
     pub(crate) is_root: bool,
 }
@@ -81,7 +85,18 @@ struct Gtids {
 impl LineageLog {
     /// Opens what is beside the store. In a new log, an uncompressed file ends after `limit` bytes.
     pub(crate) fn of(opened: OpenedLineage, limit: u64) -> Result<LineageLog> {
-        let OpenedLineage { storage, store, number, folder, base, source, gtids, end, is_root } = opened;
+        let OpenedLineage {
+            storage,
+            store,
+            number,
+            folder,
+            base,
+            source,
+            gtids,
+            end,
+            is_next_named,
+            is_root,
+        } = opened;
         let numbers = match KeptNumbers::read(&storage)? {
             Some(numbers) => numbers,
             None => {
@@ -111,6 +126,7 @@ impl LineageLog {
             number,
             id: OPENED.fetch_add(1, Ordering::Relaxed),
             is_root,
+            was_next_named: is_next_named,
             retired: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
             suspects: Mutex::default(),

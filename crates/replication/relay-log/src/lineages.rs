@@ -195,7 +195,9 @@ impl Lineages {
         let (form, file) = one.names.parse(name)?;
         let is_in = |older: &Arc<LineageLog>| {
             let last = older.store.positions().map(|now| now.written.file);
-            older.base == one.base && last.is_some_and(|last| file <= last)
+            // Replicas know the name of the next file by the rotate event before it. If that can't be read, they may.
+            let is_named = |next| file == next && older.ends_with_rotate().unwrap_or(true);
+            older.base == one.base && last.is_some_and(|last| file <= last || is_named(last.next()))
         };
         let ambiguous = form == Form::Received && self.older_than(one).iter().any(is_in);
         if !ambiguous {
@@ -254,7 +256,9 @@ impl Lineages {
         let base = old.base.clone();
         let source = old.source;
         let gtids = old.durable_gtids();
-        let ended = EndedLineage { base, source, end: now.durable, gtids };
+        // If it can't be read, replicas may know another name.
+        let is_next_named = old.ends_with_rotate().unwrap_or(true);
+        let ended = EndedLineage { base, source, end: now.durable, gtids, is_next_named };
         ended.write(&old.storage)?;
         let new = self.open_ended(Arc::clone(&old.storage), old.number, ended.clone())?;
         for kept in self.kept.lock().iter_mut().filter(|kept| kept.number == old.number) {
@@ -291,6 +295,7 @@ impl Lineages {
             source: ended.source,
             gtids: ended.gtids,
             end: Some(ended.end.file),
+            is_next_named: ended.is_next_named,
             is_root: self.is_root(number, ended.source),
         };
         Ok(Arc::new(LineageLog::of(opened, self.limit)?))
@@ -327,6 +332,7 @@ impl Lineages {
             source,
             gtids: report.gtids.clone(),
             end: report.end.map(|end| end.file),
+            is_next_named: false,
             is_root: self.is_root(number, source),
         };
         Ok((Arc::new(LineageLog::of(opened, self.limit)?), report))

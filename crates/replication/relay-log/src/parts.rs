@@ -263,6 +263,39 @@ impl LineageLog {
         })
     }
 
+    /// The number, in a form, of the file that comes after all that are here; `None` if there was never one.
+    pub fn next_number(&self, form: Form) -> Result<Option<FileNumber>> {
+        match self.files(form)?.last() {
+            Some((_, last)) => Ok(Some(last.next())),
+            None => Ok(self.front(form)?.map(|(_, number)| number)),
+        }
+    }
+
+    /// Whether the durable log ends with a rotate event: it names the file after the last one, which need not be here.
+    ///
+    /// # Errors
+    ///
+    /// The last file can't be read.
+    pub fn ends_with_rotate(&self) -> Result<bool> {
+        let Some(last) = self.store.positions().map(|now| now.durable.file) else { return Ok(false) };
+        if !self.store.logs()?.iter().any(|log| log.number == last) {
+            return Ok(self.was_next_named);
+        }
+        let head = StoredHead::read(&self.store, last)?;
+        let places = self.places(last, &head);
+        let start = places.before(Form::Received, u64::MAX).map_or(head.end(), |start| start.stored);
+        let mut walker = GroupWalker::new(self.store.reader(last, start)?, head.framing(), start);
+        if !walker.is_between_events()? {
+            places.forget();
+            walker.move_to(head.end());
+        }
+        let mut ends = false;
+        while let Some(group) = walker.next_group()? {
+            ends = group.first.event_type == EventType::ROTATE;
+        }
+        Ok(ends)
+    }
+
     /// The files of a form that a stored file makes.
     pub fn parts_of(&self, form: Form, file: FileNumber) -> Result<impl Iterator<Item = FormFile>> {
         Ok((0..self.part_count(form, file)?).map(move |part| FormFile { file, part }))

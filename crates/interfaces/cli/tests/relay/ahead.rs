@@ -10,6 +10,8 @@ use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, require_tool};
 const TABLE: &str = "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, body TEXT);";
 const ROW: &str = "INSERT INTO d.t (body) VALUES ('a row');";
 const BY_GTID: &str = "SOURCE_SSL=0, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1";
+/// The source's error for a file that it doesn't have.
+const NO_SUCH_FILE: &str = "Could not find first log file name in binary log index file";
 /// The error of `Binlog_sender`.
 const BEHIND_THE_END: &str = "Client requested source to start replication from position > file size";
 
@@ -55,7 +57,7 @@ fn what_the_source_lacks_is_refused_as_the_source_does() {
     let mut relay = configuration(&source).start(&folder);
     relay.has_all_of(&source);
     let its = |relay: &Relay| relay.client(mysql, "mysqlbinlog", "reader");
-    let sources = client(mysql, "mysqlbinlog", source.port(), "repl", "repl");
+    let sources = || client(mysql, "mysqlbinlog", source.port(), "repl", "repl");
 
     replica.sql(&format!("RESET BINARY LOGS AND GTIDS; SET GLOBAL gtid_purged = '{uuid}:1-1000'")).unwrap();
     let refused = |relay: &mut Relay| {
@@ -75,14 +77,21 @@ fn what_the_source_lacks_is_refused_as_the_source_does() {
         let refused = refusal(from_position(its(&relay), name, 1_000_000));
         assert!(refused.contains(BEHIND_THE_END), "{name}: {refused}\n{}", relay.said());
     }
-    assert!(refusal(from_position(sources, "binlog.000001", 1_000_000)).contains(BEHIND_THE_END));
+    assert!(refusal(from_position(sources(), "binlog.000001", 1_000_000)).contains(BEHIND_THE_END));
+    assert!(refusal(from_position(sources(), "binlog.000099", 4)).contains(NO_SUCH_FILE));
+    for name in ["binlog.000099", "binlog-u.000099", "binlog-z.000099"] {
+        let refused = refusal(from_position(its(&relay), name, 4));
+        assert!(refused.contains(NO_SUCH_FILE), "{name}: {refused}\n{}", relay.said());
+    }
     assert!(refusal(with_gtids(its(&relay), &uuid, 1000)).contains("Replica has more GTIDs"));
 
     // Without a source nobody can tell. Error 1040 lets a replica come back, 1236 would end it for good.
     source.stop().unwrap();
-    for client in
-        [with_gtids(its(&relay), &uuid, 1000), from_position(its(&relay), "binlog.000001", 1_000_000)]
-    {
+    for client in [
+        with_gtids(its(&relay), &uuid, 1000),
+        from_position(its(&relay), "binlog.000001", 1_000_000),
+        from_position(its(&relay), "binlog.000099", 4),
+    ] {
         let refused = refusal(client);
         assert!(refused.contains("the source can't be asked: connect to 127.0.0.1"), "{refused}");
         assert!(refused.contains("may in a moment"), "{refused}");
@@ -91,6 +100,16 @@ fn what_the_source_lacks_is_refused_as_the_source_does() {
 
 #[test]
 fn a_replica_that_followed_the_source_further_loses_nothing() {
+    goes_on_at_the_relay(0);
+}
+
+#[test]
+fn nor_does_one_that_followed_it_into_a_file_that_is_not_here() {
+    goes_on_at_the_relay(2);
+}
+
+/// Two replicas leave the source for the relay, which stopped so many files before.
+fn goes_on_at_the_relay(files: usize) {
     let mysql = require_tool!(Tool::Mysql);
     let folder = Folder::new();
     let source = mysql.sandbox().start().unwrap();
@@ -100,6 +119,9 @@ fn a_replica_that_followed_the_source_further_loses_nothing() {
     let mut relay = configuration(&source).start(&folder);
     relay.has_all_of(&source);
     admin(&relay, mysql, "STOP REPLICA");
+    for _ in 0..files {
+        source.flush_binary_logs().unwrap();
+    }
     source.sql(&ROW.repeat(5)).unwrap();
     for replica in [&by_gtid, &by_position] {
         replica.replicate_from(&source).unwrap();
@@ -112,9 +134,13 @@ fn a_replica_that_followed_the_source_further_loses_nothing() {
     let place = format!("SOURCE_AUTO_POSITION=0, SOURCE_LOG_FILE='{file}', SOURCE_LOG_POS={position}");
     relay.replicates_to(&by_position, "reader", &format!("SOURCE_SSL=0, GET_SOURCE_PUBLIC_KEY=1, {place}"));
     // Both are connected, or come again; neither has been refused for good.
+    let waits = match files {
+        0 => format!("from {position}"),
+        _ => format!("{file} is not here after 10s: the source has it"),
+    };
     relay.wait_for("requests", |relay| {
         let said = relay.said();
-        (said.contains("what is not in") && said.contains(&format!("from {position}"))).then_some(())
+        (said.contains("what is not in") && said.contains(&waits)).then_some(())
     });
     source.sql(&ROW.repeat(3)).unwrap();
     admin(&relay, mysql, "START REPLICA");

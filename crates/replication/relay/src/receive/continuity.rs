@@ -35,6 +35,13 @@ pub(crate) fn is_behind_the_end(message: &str) -> bool {
     BEHIND_THE_END.iter().any(|words| message.contains(words))
 }
 
+/// Whether a server says that it has no such file.
+pub(crate) fn is_of_a_missing_file(error: &binlogz_source::Error) -> bool {
+    error.server_error().is_some_and(|error| {
+        error.code == ServerError::SOURCE_FATAL_ERROR_READING_BINLOG && error.message.contains(NO_SUCH_FILE)
+    })
+}
+
 /// The end of a stored log, to find it again at the source.
 pub(crate) struct LogTail {
     file: FileNumber,

@@ -6,8 +6,8 @@
 
 use std::time::Instant;
 
-use binlogz_binlog::EventType;
 use binlogz_binlog::gtid::{GtidSet, ServerUuid};
+use binlogz_binlog::{EventType, MAGIC};
 use binlogz_relay_log::{Form, LineageLog};
 use binlogz_source::{ConnectOptions, Connection, DumpOptions, RemoteLog};
 use binlogz_wire::ServerError;
@@ -74,6 +74,23 @@ impl Intake {
     }
 }
 
+impl Intake {
+    /// Whether the source has a file of its log. The error says why there is no answer.
+    pub(crate) fn source_has_file(
+        &self,
+        kept: &LineageLog,
+        name: &str,
+        until: Instant,
+    ) -> Result<bool, String> {
+        let server = self.servers.current().map_err(|error| error.to_string())?;
+        let (source, name) = (kept.source, name.to_owned());
+        self.questions.ask(server, until, move |server| {
+            check_identity(server, source)?;
+            has_file(server, &name)
+        })
+    }
+}
+
 /// The answer's first row as texts.
 fn row(connection: &mut Connection, statement: &str) -> Result<Vec<String>> {
     let rows = connection.query(statement)?;
@@ -126,6 +143,21 @@ fn has_offset(server: &ConnectOptions, name: &str, offset: u64) -> Result<Reach>
     match RemoteLog::open(server, DumpOptions::to_the_end(name, offset))?.next_piece() {
         Ok(_) => Ok(Reach::Further),
         Err(error) if is_behind_the_end(&error) => Ok(Reach::Ends),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Asks for the file's begin.
+fn has_file(server: &ConnectOptions, name: &str) -> Result<bool> {
+    match RemoteLog::open(server, DumpOptions::to_the_end(name, MAGIC.len() as u64))?.next_piece() {
+        Ok(_) => Ok(true),
+        Err(error) if continuity::is_of_a_missing_file(&error) => {
+            let comment = row(&mut Connection::open(server)?, "SELECT @@version_comment")?.concat();
+            match comment == RELAY {
+                true => Err(Error::Refused("the relay that is followed lacks it too".into())),
+                false => Ok(false),
+            }
+        }
         Err(error) => Err(error.into()),
     }
 }

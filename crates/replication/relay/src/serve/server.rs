@@ -5,6 +5,7 @@
 //! ```
 
 mod announced;
+mod coming_file;
 mod commands;
 mod conversation;
 pub(crate) mod dump;

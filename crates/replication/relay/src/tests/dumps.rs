@@ -30,7 +30,7 @@ use crate::source::RelaySource;
 use crate::statements::AskedLog;
 
 /// The statement of a replica before it asks for the log.
-const CHECKSUM: &str = "SET @source_binlog_checksum = 'CRC32'";
+pub(super) const CHECKSUM: &str = "SET @source_binlog_checksum = 'CRC32'";
 const REPLICA: &str = "SET @source_binlog_checksum = 'CRC32', \
                        @replica_uuid = '2410447f-e54d-11f1-848d-02fc00000001'";
 /// The number of a dump's first packet.
@@ -122,7 +122,7 @@ fn by_gtid_set(flags: DumpFlags, gtid_set: GtidSet) -> DumpRequest {
 }
 
 /// The events that a dump sent before it ended, with their headers.
-fn events(messages: &[Vec<u8>]) -> Vec<(EventHeader, &[u8])> {
+pub(super) fn events(messages: &[Vec<u8>]) -> Vec<(EventHeader, &[u8])> {
     let events = messages.iter().filter(|message| message[0] == 0);
     events.map(|message| (EventHeader::decode(&message[1..]).unwrap(), &message[1..])).collect()
 }

@@ -10,6 +10,7 @@ mod faults;
 mod heard;
 mod in_use;
 mod logins;
+mod named_files;
 mod renewed;
 mod retained;
 mod simulated;

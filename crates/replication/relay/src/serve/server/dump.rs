@@ -77,7 +77,7 @@ impl KnownClient {
     }
 
     /// A log in the forms that the account may read.
-    fn forms<'a>(&'a self, kept: &'a LineageLog) -> Forms<'a> {
+    pub(super) fn forms<'a>(&'a self, kept: &'a LineageLog) -> Forms<'a> {
         self.server.conversions.of(kept).leaving(self.exits())
     }
 
@@ -298,7 +298,7 @@ impl KnownClient {
     }
 
     /// The file of this name, which may be a purged one that can be brought back; `None` if no file is named.
-    fn named(&self, kept: &LineageLog, name: &str) -> Result<Option<(Form, FormFile)>> {
+    fn named(&self, kept: &LineageLog, name: &str, non_blocking: bool) -> Result<Option<(Form, FormFile)>> {
         if name.is_empty() {
             return Ok(None);
         }
@@ -315,6 +315,10 @@ impl KnownClient {
         let (form, number, found) = match self.forms(kept).find(name)? {
             Some(found) => found,
             None => return Err(self.exits().map_or_else(no_such_file, |exits| not_masked(exits, kept))),
+        };
+        let found = match found {
+            FoundFile::None => self.coming_file(kept, (name, form, number), non_blocking)?,
+            found => found,
         };
         let found = match found {
             FoundFile::File(file) => Some(file),
@@ -369,7 +373,8 @@ impl KnownClient {
         let asked_name = String::from_utf8_lossy(name);
         // A file that a transaction has of its own is a place in its log. It isn't masked.
         let xa_file = XaFileName::parse(&asked_name).filter(|_| !is_mariadb && self.exits().is_none());
-        let named = self.named(kept, xa_file.as_ref().map_or(&asked_name, |file| &file.log))?;
+        let asked_file = xa_file.as_ref().map_or(&*asked_name, |file| &file.log);
+        let named = self.named(kept, asked_file, request.is_non_blocking())?;
         match named {
             Some((form, _)) if is_mariadb && form != Form::Received => return Err(no_such_file()),
             Some(named) if !is_mariadb => self.check_payloads(kept, variables, named)?,
