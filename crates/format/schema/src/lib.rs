@@ -16,6 +16,7 @@ mod foreign_key;
 mod forward;
 mod history;
 mod key;
+mod names_lacking;
 mod schema_file;
 mod statement;
 mod statement_subject;
@@ -30,6 +31,7 @@ pub use history::{
     ColumnsNow, HistoryPlace, KeptColumn, LostForeignKeys, LostKeysTable, NoTableWay, RecordedStatement,
     TableHistory, TableIdentity, TableThen, TableWay, TurningPoint, WayColumn,
 };
+pub use names_lacking::names_lacking;
 pub use schema_file::{SchemaFile, SchemaFileError};
 pub use statement_subject::{StatementSubject, TableReference};
 pub use table::{ColumnFacts, DefinedColumn, DefinedTable};

@@ -10,7 +10,7 @@ use crate::common::{Folder, Ran};
 use crate::round_trip::place_of;
 
 /// What `rows` says once of tables without names.
-const UNNAMED: &str = "(binlog_row_metadata=FULL writes them): @1 is the first column; --schema tells them, from a file or a server";
+const UNNAMED: &str = "(binlog_row_metadata=FULL writes them; --schema tells them, from a file or a server): @1 is the first column";
 
 fn log_of(server: &MysqlSandbox, statements: &str) -> Result<PathBuf> {
     server.flush_binary_logs()?;

@@ -154,13 +154,13 @@ fn without_names_rows_are_left_and_named() {
         let left = folder.run(["undo", "--operation", operation, log]);
         assert_eq!(left.code, Some(1));
         let lines = body(&left);
-        let why = "the log has no column names (binlog_row_metadata=FULL writes them): --schema tells them; the row has @1 = ";
+        let why = "the log has no column names (binlog_row_metadata=FULL writes them; --schema tells them, from a file or a server); the row has @1 = ";
         assert!(!lines.is_empty() && lines.iter().all(|line| line.contains(why)), "{lines:#?}");
     }
     folder
         .run(["undo", "--where", "id = 1", "binlog.000005"])
-        .fails("--where: the log has no column names for sbtest.sbtest1 (binlog_row_metadata=FULL writes them); --schema FILE \
-                tells them, and @3 is the third column");
+        .fails("--where: the log has no column names for sbtest.sbtest1 (binlog_row_metadata=FULL writes them; --schema tells \
+                them, from a file or a server); @3 is the third column");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! one after it. `before.x` and `after.x` name one of them, and are NULL where there is none. A column is called by its
 //! name, or by its number as `@3`.
 
+use binlogz_schema::names_lacking;
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
@@ -53,10 +54,7 @@ pub enum ConditionError {
         doubt: Doubt,
     },
     /// The names of a table's columns are not known.
-    #[error(
-        "--where: the log has no column names for {table} (binlog_row_metadata=FULL writes them); --schema FILE tells \
-         them, and @3 is the third column"
-    )]
+    #[error("--where: {}; @3 is the third column", names_lacking(Some(table)))]
     NoNames {
         /// The table.
         table: String,

@@ -20,7 +20,7 @@ use binlogz_flow::Input;
 use binlogz_flow::events::RunSummary;
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_print::jsonl::push_string;
-use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
+use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen, names_lacking};
 use binlogz_source::ConnectOptions;
 
 use crate::choose::{Condition, ConditionError, Range, RowSelection};
@@ -312,13 +312,8 @@ impl<'o> Life<'o> {
     pub fn unnamed_note(&self) -> Option<String> {
         let unnamed = &self.follower.listener.unnamed;
         let names: Vec<_> = unnamed.iter().map(|(database, table)| format!("{database}.{table}")).collect();
-        (!names.is_empty()).then(|| {
-            format!(
-                "the log has no column names for {} (binlog_row_metadata=FULL writes them): @1 is the first column; --schema tells \
-                 them, from a file or a server",
-                names.join(", ")
-            )
-        })
+        (!names.is_empty())
+            .then(|| format!("{}: @1 is the first column", names_lacking(Some(&names.join(", ")))))
     }
 
     /// Writes the rest; returns how many changes there were.

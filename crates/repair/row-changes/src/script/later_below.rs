@@ -121,3 +121,67 @@ impl LaterBelow {
         self.possible.iter().filter_map(line).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use binlogz_schema::SchemaFile;
+
+    use super::*;
+    use crate::choose::Direction;
+    use crate::pass::CarryingKeys;
+
+    /// Keys by number: `ba`, of b to a, and `cb`, of the chosen c to b.
+    fn below() -> LaterBelow {
+        let statements = "USE s; CREATE TABLE a (id INT PRIMARY KEY);
+            CREATE TABLE b (id INT PRIMARY KEY, a INT, CONSTRAINT ba FOREIGN KEY (a) REFERENCES a (id) ON DELETE CASCADE);
+            CREATE TABLE c (id INT PRIMARY KEY, b INT, CONSTRAINT cb FOREIGN KEY (b) REFERENCES b (id) ON DELETE CASCADE);";
+        let schema = SchemaFile::parse(statements).unwrap();
+        let tables = [("s".to_owned(), "c".to_owned())];
+        LaterBelow::of(CarryingKeys::new(&schema, &tables, Some(Direction::Undo)).named_reach())
+    }
+
+    fn deleted(key: u32, digest: Option<u128>) -> CarriedParent {
+        CarriedParent { key, operation: Operation::Delete, digest }
+    }
+
+    fn reference(is_after: bool, digest: Option<u128>) -> RowReference {
+        RowReference { is_after, key: 1, digest }
+    }
+
+    #[test]
+    fn rows_go_with_the_one_that_they_refer_to_last() {
+        let mut below = below();
+        below.take(&[reference(true, Some(7))]);
+        below.take(&[reference(true, Some(7))]);
+        below.take(&[reference(false, Some(7)), reference(true, Some(8))]);
+        assert_eq!(below.change(&deleted(1, Some(6)), "x"), None);
+        let carried = below.change(&deleted(1, Some(7)), "x").unwrap();
+        assert_eq!(
+            carried,
+            CarriedRowsBelow { table: "s.c".to_owned(), key: "foreign key cb".to_owned(), rows: 1 }
+        );
+        assert_eq!(below.change(&deleted(1, Some(7)), "x"), None, "it is named already");
+        assert_eq!((below.count(), below.notes().len()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_not_known_for_certain_is_named_as_possible() {
+        let mut below = below();
+        assert_eq!(below.change(&deleted(0, None), "x"), None);
+        assert_eq!(below.count(), 0, "no chosen row refers to any");
+        below.take(&[reference(true, Some(7))]);
+        assert_eq!(below.change(&deleted(0, Some(1)), "first"), None);
+        assert_eq!(below.change(&deleted(0, Some(2)), "second"), None);
+        assert_eq!(
+            below.notes(),
+            [
+                "rows of s.c may have been changed later below the log, which this would lose, through foreign key cb, with 2 rows of s.a; the \
+                 first: first"
+            ]
+        );
+        below.take(&[reference(true, None)]);
+        assert_eq!(below.change(&deleted(1, Some(9)), "third"), None);
+        assert_eq!(below.change(&deleted(1, None), "fourth"), None);
+        assert_eq!((below.count(), below.notes().len()), (4, 2));
+    }
+}

@@ -8,6 +8,7 @@
 //! ```
 
 use binlogz_binlog::row::{Cell, CellContent, ColumnClass, ColumnKind, Row, RowImage, Value};
+use binlogz_schema::names_lacking;
 
 use super::Unwritable;
 use super::json::{push_changed, push_document};
@@ -94,10 +95,7 @@ pub(crate) fn push_statement(
     let sides = StatementImages { from, to, before, after, is_redo: direction == Direction::Redo };
     // By their places alone values come into other columns if the table's were moved since.
     if !table.has_names {
-        return RowOutcome::Missing(
-            "the log has no column names (binlog_row_metadata=FULL writes them): --schema tells them"
-                .to_owned(),
-        );
+        return RowOutcome::Missing(names_lacking(None));
     }
     let start = out.len();
     let written = match (from, to) {
