@@ -22,6 +22,7 @@ fn is_refused(ran: &Ran, why: &str) {
 }
 
 const STATEMENT: &str = "rows may stand in partitions that they don't belong to since";
+const REPAIR: &str = "REPAIR TABLE t: it may have moved rows";
 const NOW: &str = "d.t has rows in partitions that they don't belong to";
 
 #[test]
@@ -49,8 +50,13 @@ fn tables_with_misplaced_rows_are_refused_by_name() -> Result<()> {
         assert_eq!(other.code, Some(0), "{}", other.stderr);
         // REPAIR puts the one where it belongs, and the log of the moment has the statement.
         if rows == "(20, 2)" {
-            server.sql("REPAIR TABLE d.t")?;
+            server.flush_binary_logs()?;
+            server.sql("CREATE DATABASE later")?;
+            let after = last_gtid(&server)?;
+            server.sql("USE d; REPAIR TABLE t")?;
+            is_refused(&table_at(&server, &folder, &after), REPAIR);
             is_refused(&table_at(&server, &folder, &moment), STATEMENT);
+            server.sql("DROP DATABASE later")?;
         }
     }
     // Without any of these rows all is as it should be.

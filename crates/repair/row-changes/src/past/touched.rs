@@ -459,24 +459,39 @@ impl FirstTouches {
         }
     }
 
-    /// Refuses tables into which a statement put rows without a look at the partitions that these belong to.
+    /// Refuses tables into which a statement put rows without a look at the partitions that these belong to, or from which one takes such rows
+    /// after the moment.
     fn misplaces(
         &mut self,
         transaction: &FollowedTransaction,
         statement: &StatementAt<'_>,
         (text, words): (&str, &StatementWords),
     ) {
-        if !words.is_ddl() || !exchanges_unseen(text) {
+        let is_exchanged = words.is_ddl()
+            && has_words(text, &["EXCHANGE", "PARTITION"])
+            && has_words(text, &["WITHOUT", "VALIDATION"]);
+        let repairs: [&[&str]; 4] = [
+            &["REPAIR", "TABLE"],
+            &["REPAIR", "LOCAL", "TABLE"],
+            &["REPAIR", "NO_WRITE_TO_BINLOG", "TABLE"],
+            &["REPAIR", "PARTITION"],
+        ];
+        let is_repaired =
+            self.now == MomentPhase::After && repairs.iter().any(|words| has_words(text, words));
+        if !is_exchanged && !is_repaired {
             return;
         }
         let current = String::from_utf8_lossy(statement.database);
         // The other table has the rows of one partition, in which no two have one key.
         let is_named = |table: &TableTouches| {
-            table.is_partitioned
-                && table.names.iter().any(|(database, name)| words.may_change(&current, database, name))
+            let is_it = |(database, name): &(String, String)| {
+                words.may_change(&current, database, name) || is_repaired && words.mention(database, name)
+            };
+            table.is_partitioned && table.names.iter().any(is_it)
         };
         if let Some(number) = self.tables.iter().position(is_named) {
-            self.refuse(number, || format!("{}: {UNSEEN}", transaction.changed_by(text)));
+            let why = if is_repaired { REPAIRED } else { UNSEEN };
+            self.refuse(number, || format!("{}: {why}", transaction.changed_by(text)));
         }
     }
 
@@ -510,21 +525,17 @@ impl FirstTouches {
     }
 }
 
-/// Whether a statement exchanges a partition WITHOUT VALIDATION.
-fn exchanges_unseen(text: &str) -> bool {
-    let words: Vec<_> = text.split_whitespace().map(str::to_uppercase).collect();
-    let has = |one: &str, other: &str| {
-        words.windows(2).any(|pair| {
-            pair.first().is_some_and(|word| word == one)
-                && pair.last().is_some_and(|word| word.trim_end_matches(';') == other)
-        })
-    };
-    has("EXCHANGE", "PARTITION") && has("WITHOUT", "VALIDATION")
+/// Whether a statement has these words one after the other.
+fn has_words(text: &str, wanted: &[&str]) -> bool {
+    let words: Vec<_> =
+        text.split_whitespace().map(|word| word.trim_end_matches(';').to_uppercase()).collect();
+    words.windows(wanted.len()).any(|words| words.iter().zip(wanted).all(|(word, wanted)| word == wanted))
 }
 
 /// Why a table can't be told any more.
 const UNSEEN: &str =
     "rows may stand in partitions that they don't belong to since, and two of them may have one key";
+const REPAIRED: &str = "it may have moved rows that stood in partitions they don't belong to, or taken them away, which no log tells";
 
 impl ChoiceListener for FirstTouches {
     fn breaks(&mut self, logs: &Break) -> Result<(), Error> {
