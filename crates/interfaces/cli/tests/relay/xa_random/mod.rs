@@ -17,7 +17,7 @@ use binlogz_testkit::{InstalledTool, MysqlSandbox, Tool, mutate, require_tool, s
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
 use crate::xa::{ROWS, TABLES};
-use followers::{Followers, XaFollower};
+use followers::{Followers, Weakness, XaFollower};
 use work::Work;
 
 /// Of `make test`: versions that get XA transactions as plain ones, by GTID and by position, and one that knows them.
@@ -147,6 +147,7 @@ impl Run {
     fn interrupt(&mut self, interruption: Interruption, random: &mut Random) {
         match interruption {
             Interruption::RelayKilled => {
+                self.settle(|followers| followers.with(Weakness::CutTransaction).collect());
                 self.relay.kill();
                 self.relay = self.configuration.start(&self.folder);
             }
@@ -156,10 +157,32 @@ impl Run {
                 self.source.start().unwrap();
             }
             Interruption::FailOver => self.fail_over(),
-            Interruption::ReplicationStopped => self.followers.any(random).stop_and_start(),
-            Interruption::ReplicaRestarted => self.followers.any(random).restart(),
+            Interruption::ReplicationStopped => {
+                let chosen = self.choose(random);
+                self.followers.all[chosen].stop_and_start();
+            }
+            Interruption::ReplicaRestarted => {
+                let chosen = self.choose(random);
+                self.followers.all[chosen].restart();
+            }
             Interruption::None => {}
         }
+    }
+
+    /// A replica to stop, which has applied everything if it must have.
+    fn choose(&mut self, random: &mut Random) -> usize {
+        let chosen = self.followers.any(random);
+        if self.followers.all[chosen].weakness != Weakness::None {
+            self.settle(|followers| vec![&followers.all[chosen]]);
+        }
+        chosen
+    }
+
+    /// Waits until these replicas have applied everything.
+    fn settle<'a>(&'a mut self, chosen: impl FnOnce(&'a Followers) -> Vec<&'a XaFollower>) {
+        self.mark();
+        let all = self.source.sql(ROWS).unwrap();
+        chosen(&self.followers).into_iter().for_each(|follower| follower.has_rows(&all, &self.relay));
     }
 
     /// The source dies, and its replica takes its place. Positions lead nowhere in another server's log, so replicas by position have all of
