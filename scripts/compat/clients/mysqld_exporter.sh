@@ -4,10 +4,12 @@
 set -euo pipefail
 port=$1 user=$2
 folder=$(mktemp -d)
+# Looked into before the exporter may have begun it.
+: >"$folder/log"
 "$MYSQLD_EXPORTER" --version 2>&1 | sed -n '1s/.*, \(version [0-9.]*\).*/\1/p'
 MYSQLD_EXPORTER_PASSWORD=$3 "$MYSQLD_EXPORTER" --config.my-cnf="$folder/none" --mysqld.address="127.0.0.1:$port" \
     --mysqld.username="$user" --web.listen-address=127.0.0.1:0 --collect.binlog_size --collect.slave_hosts \
-    --collect.info_schema.processlist --collect.info_schema.tables 2>"$folder/log" &
+    --collect.info_schema.processlist --collect.info_schema.tables 2>>"$folder/log" &
 exporter=$!
 trap 'kill $exporter; rm -rf "$folder"' EXIT
 for _ in $(seq 600); do
