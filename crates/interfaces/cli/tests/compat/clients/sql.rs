@@ -73,7 +73,7 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
     source
         .sql(
             "CREATE DATABASE IF NOT EXISTS percona; GRANT ALL ON percona.* TO repl@'127.0.0.1';
-             GRANT PROCESS ON *.* TO repl@'127.0.0.1'",
+             GRANT PROCESS, SESSION_VARIABLES_ADMIN ON *.* TO repl@'127.0.0.1'",
         )
         .unwrap();
     for client in CLIENTS {
