@@ -257,6 +257,7 @@ impl RestoreSteps for BaseSteps<'_> {
             keys.begin_with(head);
         }
         let mut lookup = ArchiveLookup::new(self.wish, (self.moment, &*keys));
+        keys.look_only_for(lookup.wanted_key_values());
         for index in self.since.inputs() {
             let chosen = lookup.choose(self.logs, index, keys)?;
             let (name, input) = match chosen {
@@ -269,6 +270,9 @@ impl RestoreSteps for BaseSteps<'_> {
                 }
             };
             self.read_log(keys, name, input)?;
+            if let Some(time) = lookup.later() {
+                keys.pass_moment(time);
+            }
         }
         self.read_own(keys, self.since.first_own())?;
         match keys.needs_what_was_passed() {

@@ -58,7 +58,7 @@ pub use past::{
     CascadeDoubts, CascadingParent, ColumnValue, ColumnValues, DumpPlace, DumpedTable, EmptyTables, Forward,
     HeadError, LOG_BEGIN, LiveTable, LogHead, LoggedDatabases, LoggedStatements, PastError, PastFormat,
     PastMoment, PastSession, RestoreSteps, RestoredTables, TableColumnsNow, TableMoment, TableRoutes,
-    TouchedKeys, TouchedOutcome, TouchedRows, from_last_head, restore, server_logs,
+    TouchedKeys, TouchedOutcome, TouchedRows, WantedKeyValues, from_last_head, restore, server_logs,
 };
 pub use script::{
     AppliedChanges, ApplyOptions, ReadHistory, Script, ScriptForm, ScriptSummary, TableSummary,

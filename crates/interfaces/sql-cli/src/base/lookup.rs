@@ -22,7 +22,7 @@ use binlogz_archive::format::contents::KeyProbe;
 use binlogz_archive::part::{BlockRun, TableRows};
 use binlogz_binlog::gtid::GtidSet;
 use binlogz_query::{BaseBlocks, BaseValue, BaseWish, KeyedRows, WholeLogs};
-use binlogz_row_changes::{ColumnValue, ColumnValues, PastMoment, TableMoment, TouchedKeys};
+use binlogz_row_changes::{ColumnValue, ColumnValues, PastMoment, TableMoment, TouchedKeys, WantedKeyValues};
 
 use super::BaseTrouble;
 
@@ -103,6 +103,9 @@ pub(super) struct ArchiveLookup<'b> {
     rows: WantedKeys,
     /// Whether transactions of the parts to come are certainly after the moment.
     is_past: bool,
+    /// If the part is passed over that has the moment: a time that is no later than that of the first transaction after it, in microseconds
+    /// since 1970.
+    later: Option<i64>,
 }
 
 /// The changed rows that matter.
@@ -129,7 +132,22 @@ impl<'b> ArchiveLookup<'b> {
                 if columns.is_empty() { WantedKeys::All } else { WantedKeys::OfColumns(columns) }
             }
         };
-        ArchiveLookup { moment, rows, is_past: keys.is_past_moment() }
+        ArchiveLookup { moment, rows, is_past: keys.is_past_moment(), later: None }
+    }
+
+    /// If the part was passed over that has the moment: a time that is no later than that of the first transaction after it.
+    pub(super) fn later(&self) -> Option<u64> {
+        self.later.and_then(|time| u64::try_from(time).ok())
+    }
+
+    /// The values of keys that rows must have to matter; none: all rows do.
+    pub(super) fn wanted_key_values(&self) -> Vec<WantedKeyValues> {
+        let WantedKeys::OfColumns(columns) = &self.rows else { return Vec::new() };
+        let wanted = columns.iter().cloned().map(|(column, probes)| WantedKeyValues {
+            column,
+            may_be: Box::new(move |cell| probes.iter().any(|probe| probe.may_be(cell))),
+        });
+        wanted.collect()
     }
 
     /// The parts of a log that are read; `None`: all of it is.
@@ -194,13 +212,24 @@ impl<'b> ArchiveLookup<'b> {
         own: &mut BTreeSet<(String, String)>,
     ) -> PartNeed {
         let place = self.place(run);
-        let is_certain = place == PlaceOfPart::Around
+        // Where no rows are wanted it doesn't matter which of its transactions come after the moment.
+        let is_around = match place {
+            PlaceOfPart::Around => true,
+            PlaceOfPart::Divided => !matches!(self.rows, WantedKeys::Nothing) || run.commits().is_none(),
+            PlaceOfPart::Before | PlaceOfPart::After => false,
+        };
+        let is_certain = is_around
             || run.may_have_statements()
             || run.may_have_loose()
             || run.may_end_xa()
             || run.may_have_rows(&|rows| may_carry_on(&rows, keys));
         if is_certain {
             return PartNeed::Certain;
+        }
+        if place == PlaceOfPart::Divided
+            && let Some((first, _)) = run.commits()
+        {
+            self.later = Some(micros(first));
         }
         if place != PlaceOfPart::After || !run.may_have_rows(&|rows| self.may_be_wanted(&rows, keys)) {
             return PartNeed::Nothing;
@@ -260,7 +289,7 @@ impl<'b> ArchiveLookup<'b> {
             }
             PastMoment::Executed(set) => {
                 self.is_past = !run.gtids.is_subset(set);
-                if self.is_past { PlaceOfPart::Around } else { PlaceOfPart::Before }
+                if self.is_past { PlaceOfPart::Divided } else { PlaceOfPart::Before }
             }
         }
     }
@@ -270,7 +299,10 @@ impl<'b> ArchiveLookup<'b> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PlaceOfPart {
     Before,
+    /// The moment may be in it.
     Around,
+    /// The moment, a set of transactions, is in it, or where it begins.
+    Divided,
     After,
 }
 

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable};
+use binlogz_archive::format::contents::KeyProbe;
+use binlogz_archive::format::{ColumnKeys, ColumnKeysBuilder};
 use binlogz_archive::part::BlockRun;
 use binlogz_binlog::row::{Cell, TableSchema};
 use binlogz_flow::{FactsUpTo, Input, LogFacts};
 
 use super::base::{KeyedRows, WholeLogs};
 use super::inputs::Logs;
+use super::known_keys::PartColumn;
 use super::unwanted::{ReadingEnd, wanted_input};
 use crate::error::{Error, LogError, Result};
 
@@ -76,8 +79,10 @@ impl Logs {
     ) -> Result<(BTreeSet<u64>, usize), LogError> {
         let (database, table) = wanted.table;
         let mut found = BTreeSet::new();
-        // Where the run of each block begins that is looked into.
-        let mut blocks = Vec::new();
+        let packing = self.packing(index);
+        let is_kept = self.known_keys.begin() && packing.is_some();
+        // For each block that is looked into, its part.
+        let mut blocks: Vec<PartColumn> = Vec::new();
         let log = self.picked(index, false, &mut |run| {
             if !starts.contains(&run.start()) {
                 return Some(false);
@@ -86,7 +91,18 @@ impl Logs {
                 found.insert(run.start());
                 return Some(false);
             }
-            blocks.extend(std::iter::repeat_n(run.start(), run.block_count()));
+            let part = PartColumn {
+                log: index,
+                packing: packing.unwrap_or_default(),
+                start: run.start(),
+                blocks: run.block_count(),
+                table: (database.to_owned(), table.to_owned()),
+                column: wanted.column,
+            };
+            if self.lacks_keys(&part, wanted) {
+                return Some(false);
+            }
+            blocks.extend(std::iter::repeat_n(part, run.block_count()));
             Some(true)
         })?;
         // Parts whose columns can't be read alone may have the values.
@@ -106,26 +122,102 @@ impl Logs {
             with_numbers: false,
             with_positions: false,
         };
-        let make = |picked: &PickedChanges| Ok(picked.tables.iter().any(|table| may_have_row(table, wanted)));
-        let mut looked_into = 0;
-        let mut start = None;
+        let make = |picked: &PickedChanges| {
+            let may_have = picked.tables.iter().any(|table| may_have_row(table, wanted));
+            Ok((may_have, is_kept.then(|| keys_of(picked, wanted))))
+        };
+        let mut search = PartSearch { logs: self, blocks, looked_into: 0, keys: Vec::new(), found };
         let reading = self.reading_now();
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        let looked = log.each(&pick, workers, &make, &mut |bytes, may_have| {
-            // The parts of a block after its first have none.
-            if bytes > 0 {
-                start = blocks.get(looked_into).copied();
-                looked_into += 1;
-            }
-            found.extend(start.filter(|_| may_have));
+        let looked = log.each(&pick, workers, &make, &mut |bytes, (may_have, keys)| {
+            search.take(bytes > 0, may_have, keys);
             match reading.is_over() {
                 true => Err(binlogz_archive::Error::writing(std::io::ErrorKind::BrokenPipe.into())),
                 false => Ok(()),
             }
         });
         looked.map_err(|error| self.archive_error(index, &error))?;
-        Ok((found, looked_into))
+        Ok(search.end())
     }
+
+    /// Whether a part is known to have none of the values.
+    fn lacks_keys(&self, part: &PartColumn, wanted: &KeyedRows<'_>) -> bool {
+        wanted.probes.iter().all(KeyProbe::is_narrow)
+            && self
+                .known_keys
+                .get(part)
+                .is_some_and(|keys| !keys.iter().any(|keys| keys.may_have(wanted.probes)))
+    }
+}
+
+/// The parts of a log in which rows are looked for, block after block.
+struct PartSearch<'l> {
+    logs: &'l Logs,
+    /// For each block, its part.
+    blocks: Vec<PartColumn>,
+    looked_into: usize,
+    /// The keys of the part that is looked into.
+    keys: Vec<ColumnKeys>,
+    found: BTreeSet<u64>,
+}
+
+impl PartSearch<'_> {
+    /// Takes what a block has, or a piece of one that comes in several.
+    fn take(&mut self, begins_block: bool, may_have: bool, keys: Option<ColumnKeys>) {
+        if begins_block {
+            self.looked_into += 1;
+            let last = self.looked_into.checked_sub(2).and_then(|last| self.blocks.get(last));
+            if last.is_some_and(|last| Some(last) != self.part()) {
+                self.keep(self.looked_into - 2);
+            }
+        }
+        let start = self.part().map(|part| part.start);
+        self.found.extend(start.filter(|_| may_have));
+        self.keys.extend(keys);
+    }
+
+    fn part(&self) -> Option<&PartColumn> {
+        self.blocks.get(self.looked_into.checked_sub(1)?)
+    }
+
+    /// Keeps the keys of the part that this block is the last of.
+    fn keep(&mut self, block: usize) {
+        let keys = std::mem::take(&mut self.keys);
+        if let Some(part) = self.blocks.get(block).filter(|_| !keys.is_empty()) {
+            self.logs.known_keys.put(part.clone(), keys);
+        }
+    }
+
+    /// Where the parts begin that may have a row, and how many blocks were looked into.
+    fn end(mut self) -> (BTreeSet<u64>, usize) {
+        if let Some(last) = self.looked_into.checked_sub(1) {
+            self.keep(last);
+        }
+        (self.found, self.looked_into)
+    }
+}
+
+/// The keys that rows have in the column, before or after their changes.
+fn keys_of(picked: &PickedChanges, wanted: &KeyedRows<'_>) -> ColumnKeys {
+    let mut keys = ColumnKeysBuilder::default();
+    for table in &picked.tables {
+        let columns = table.schema.columns();
+        let Some(column) = columns.get(wanted.column).filter(|_| table.columns == [wanted.column]) else {
+            keys.add_other();
+            continue;
+        };
+        let rows = 0..table.row_count();
+        let [before, after] = [false, true].map(|is_after| table.values(rows.clone(), is_after, 0));
+        for (before, after) in before.zip(after) {
+            if before.is_none() && after.is_none() {
+                keys.add_other();
+            }
+            for content in [before, after].into_iter().flatten() {
+                keys.add(&Cell { index: wanted.column, column, content });
+            }
+        }
+    }
+    keys.build()
 }
 
 /// Whether the archive tells the columns of the table's rows in a part, so that they can be unpacked alone.

@@ -32,6 +32,7 @@ use binlogz_schema::{HistoryPlace, SchemaFile, SchemaFileError, TablesOfLogs};
 use parking_lot::Mutex;
 
 use super::base::TableBase;
+use super::known_keys::KnownKeys;
 use super::readings::{LogReading, LogReadings};
 use super::unwanted::{ReadingEnd, wanted_input};
 use crate::error::{Error, LogError, Result};
@@ -73,6 +74,8 @@ pub struct Logs {
     readings: LogReadings,
     /// One reads all logs for `tables`, or for `decisions`.
     reading_all: Mutex<()>,
+    /// The keys that parts of archived logs were found to have.
+    pub(super) known_keys: KnownKeys,
     /// How they were masked, if they leave by a policy.
     exits: Option<LogExits>,
 }
@@ -202,6 +205,7 @@ impl Default for Logs {
             size: OnceLock::new(),
             readings: LogReadings::default(),
             reading_all: Mutex::default(),
+            known_keys: KnownKeys::default(),
             exits: None,
         }
     }
@@ -610,6 +614,12 @@ impl Logs {
             None => Ok(None),
         });
         archived.map_err(|error| LogError(format!("{shown}: {error}")))
+    }
+
+    /// Tells apart how an archived log was packed; `None`: it isn't archived.
+    pub(super) fn packing(&self, index: usize) -> Option<u32> {
+        let Some(Log { source: Source::Path(path), .. }) = self.logs.get(index) else { return None };
+        input::find(path).ok().flatten().map(|archived| archived.packing())
     }
 
     /// The error of an archived log.

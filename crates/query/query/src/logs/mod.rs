@@ -6,7 +6,7 @@
 //! inputs    the logs, opened as often as a query reads them          Logs → flow::Input
 //! decisions what became of prepared transactions (XA)
 //! told      names and members that logs lack, by a schema and the statements of the logs
-//! base      what a base is asked for: tables as they were; `base_parts` gives it parts of archived logs
+//! base      what a base is asked for: tables as they were; `base_parts` gives it parts of archived logs, of which `known_keys` knows keys
 //! wanted    what a query's conditions leave of them                  conditions → blocks of an archive, tables
 //! ```
 
@@ -14,6 +14,7 @@ mod base;
 mod base_parts;
 mod decisions;
 mod inputs;
+mod known_keys;
 mod readings;
 mod told;
 pub(crate) mod unwanted;

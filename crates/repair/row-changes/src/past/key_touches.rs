@@ -148,9 +148,35 @@ impl ConcernedTables {
     }
 }
 
+/// A column of a table's primary key, and which of its values are looked for.
+pub struct WantedKeyValues {
+    /// The place of the column in the table's rows.
+    pub column: usize,
+    /// Whether a value may be one of them.
+    pub may_be: Box<dyn Fn(&Cell<'_>) -> bool + Send + Sync>,
+}
+
+impl std::fmt::Debug for WantedKeyValues {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WantedKeyValues").field("column", &self.column).finish_non_exhaustive()
+    }
+}
+
+impl WantedKeyValues {
+    /// Whether a row may have one before or after its change. One that has no value of the column may.
+    fn may_be_in(&self, table: &WrittenTable, row: &Row<'_, '_>) -> bool {
+        let Some(column) = table.columns.get(self.column) else { return true };
+        let images = [row.before, row.after].into_iter().flatten();
+        let mut cells = images.filter_map(|image| image.cell(column.index)).peekable();
+        cells.peek().is_none() || cells.any(|cell| (self.may_be)(&cell))
+    }
+}
+
 /// Says what rows touch.
 pub(super) struct Touches<'o> {
     pub(super) tables: &'o [TouchedTable<'o>],
+    /// The values of the keys of the only table's rows that matter; none: all of them do.
+    pub(super) wanted: &'o [WantedKeyValues],
     pub(super) concerned: &'o ConcernedTables,
     pub(super) columns: &'o [ColumnsOnWay<'o>],
     pub(super) parents: &'o [Vec<ParentWay<'o>>],
@@ -166,7 +192,8 @@ impl Renderer for Touches<'_> {
             match &columns.way {
                 None => {
                     let names = (own.table.database.as_bytes(), own.table.table.as_bytes());
-                    if (&*table.schema.database, &*table.schema.table) == names {
+                    let is_own = (&*table.schema.database, &*table.schema.table) == names;
+                    if is_own && self.wanted.iter().all(|wanted| wanted.may_be_in(table, row)) {
                         let key = own.table.key.iter().map(|index| Some(*index));
                         let stored = table
                             .columns

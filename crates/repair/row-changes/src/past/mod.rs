@@ -51,6 +51,7 @@ use binlogz_source::Error as ServerError;
 pub use dump::{DumpPlace, DumpedTable};
 pub use forward::Forward;
 pub use heads::{HeadError, LOG_BEGIN, LogHead, from_last_head, server_logs};
+pub use key_touches::WantedKeyValues;
 pub use live::LiveTable;
 pub use logged_databases::LoggedDatabases;
 pub use logged_statements::LoggedStatements;

@@ -19,7 +19,7 @@ use binlogz_schema::SchemaFile;
 use super::PastError;
 use super::heads::LogHead;
 use super::indirect::IndirectStatements;
-use super::key_touches::{ColumnsOnWay, ConcernedTables, ParentWay, TouchedTable, Touches};
+use super::key_touches::{ColumnsOnWay, ConcernedTables, ParentWay, TouchedTable, Touches, WantedKeyValues};
 use super::live::LiveTable;
 use super::logged_databases::LoggedDatabases;
 use super::logged_statements::{LoggedStatements, place_of};
@@ -44,6 +44,8 @@ const KEYS_MEMORY: usize = 8 << 20;
 pub struct TouchedKeys<'o> {
     selection: RowSelection,
     tables: Vec<TouchedTable<'o>>,
+    /// The values of the keys of the only table's rows that matter; none: all of them do.
+    wanted: Vec<WantedKeyValues>,
     concerned: ConcernedTables,
     follower: Follower<FirstTouches>,
     /// The moment comes before the first log there ever was.
@@ -107,6 +109,7 @@ impl<'o> TouchedKeys<'o> {
         TouchedKeys {
             selection,
             tables: touched,
+            wanted: Vec::new(),
             concerned,
             follower,
             is_before_logs: false,
@@ -119,6 +122,7 @@ impl<'o> TouchedKeys<'o> {
         let mut keys = TouchedKeys {
             selection: RowSelection::default(),
             tables: Vec::new(),
+            wanted: Vec::new(),
             concerned: ConcernedTables::default(),
             follower: Follower::new(FirstTouches::new(moment.into())),
             is_before_logs: false,
@@ -144,6 +148,14 @@ impl<'o> TouchedKeys<'o> {
         self.follower.listener.is_partial = true;
         self.follower.listener.held.union(gtids);
         self.follower.pass_over(gtids);
+    }
+
+    /// The log that was read had the moment, a set of transactions, in a part that was passed over: all that comes is after it. The first
+    /// transaction after it was not before this time, in microseconds since 1970.
+    pub fn pass_moment(&mut self, time: u64) {
+        let listener = &mut self.follower.listener;
+        listener.now = MomentPhase::After;
+        listener.first_later = Some(listener.first_later.map_or(time, |first| first.min(time)));
     }
 
     /// Whether the log has passed the last transaction before the moment, or is in it.
@@ -185,6 +197,13 @@ impl<'o> TouchedKeys<'o> {
         }
     }
 
+    /// Looks only for rows whose keys have these values, before or after a change: of the others nothing is told. The columns are such as
+    /// [`Self::key_place`] tells.
+    pub fn look_only_for(&mut self, wanted: Vec<WantedKeyValues>) {
+        self.is_partial |= !wanted.is_empty();
+        self.wanted = wanted;
+    }
+
     /// Reads a log, in the order of the logs.
     ///
     /// # Errors
@@ -201,8 +220,13 @@ impl<'o> TouchedKeys<'o> {
         let ways = self.tables.iter().map(ColumnsOnWay::of).collect::<Result<Vec<_>, _>>()?;
         let parents: Vec<_> = self.tables.iter().map(ParentWay::of_table).collect();
         let schema = SchemaFile::of_all(self.tables.iter().map(|table| &table.table.schema));
-        let renderer =
-            Touches { tables: &self.tables, concerned: &self.concerned, columns: &ways, parents: &parents };
+        let renderer = Touches {
+            tables: &self.tables,
+            wanted: &self.wanted,
+            concerned: &self.concerned,
+            columns: &ways,
+            parents: &parents,
+        };
         let followed = self.follower.listener.followed.clone();
         let history = followed.as_ref().map(|logged| HistoryUse { history: logged.history(), as_now: false });
         let search = Search {

@@ -122,7 +122,8 @@ impl Filter {
         (BITS_MIN..=bits_max).rev().map(with).find(|filter| filter.packed.len() as u64 <= size_max)
     }
 
-    fn with_bits(hashes: &[u64], bits: u8) -> Filter {
+    /// The filter of distinct hashes that has this many bits for each.
+    pub(super) fn with_bits(hashes: &[u64], bits: u8) -> Filter {
         let count = hashes.len() as u64;
         let mut values: Vec<u64> = hashes.iter().map(|&hash| scaled(hash, count, bits)).collect();
         values.sort_unstable();
@@ -141,6 +142,11 @@ impl Filter {
     /// Whether a filter of this many keys is of use within this many bytes.
     pub(crate) fn fits(count: u64, size_max: u64) -> bool {
         bits_within(count, size_max).is_some()
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn memory(&self) -> usize {
+        self.packed.capacity()
     }
 
     /// Bytes that it takes.
