@@ -13,6 +13,7 @@ pub mod format;
 pub mod help;
 pub mod interrupt;
 pub mod keyring;
+pub mod malloc;
 pub mod pager;
 pub mod program;
 pub mod progress;

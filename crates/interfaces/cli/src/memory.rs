@@ -1,56 +1,6 @@
-//! `relay run` and `archive create` re-execute themselves with malloc settings that keep their processes small. By
-//! default glibc keeps an arena for many of the threads (the relay has one for each client), each with its own
-//! fragmentation. And after a large buffer was freed, it places all others of that size between the small ones.
-//!
-//! | | with it | without |
-//! |---|---|---|
-//! | 8 clients, two busy cores: one arena | 47 MiB, 5.2 s of CPU time | 116 MiB, 4.7 s |
-//! | transactions of 20 MB to four replicas, a debug build: large buffers apart | 65 MiB | 78 to 100 MiB |
-//!
-//! (`scripts/bench/relay.sh`; `cargo test -p binlogz --test relay large::`. For archives: lab/book/archive.md.) glibc reads the
-//! variables when a process starts, so the program executes itself again, with the same process id and arguments. A user who
-//! sets the first of them keeps what was set.
-//!
-//! musl has no such settings. The static programs of `make dist` allocate with mimalloc, which gives memory back by itself.
-
-#[cfg(target_env = "gnu")]
-use std::os::unix::process::CommandExt;
-#[cfg(target_env = "gnu")]
-use std::process::Command;
+//! The allocator of the static programs. What else keeps processes small is in `binlogz_cli_common::malloc`.
 
 /// musl's own malloc takes a lock for each call.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// glibc's variables, as mallopt(3) has them.
-#[cfg(target_env = "gnu")]
-const VARIABLES: [(&str, &str); 3] = [
-    ("MALLOC_ARENA_MAX", "1"),
-    // Buffers from here on go back to the system when they are freed, and grow in place.
-    ("MALLOC_MMAP_THRESHOLD_", "4194304"),
-    // So much stays at hand above the rest.
-    ("MALLOC_TRIM_THRESHOLD_", "8388608"),
-];
-
-/// Re-executes the program with these variables, unless the user has set the first. If that fails, it returns, and the process
-/// takes more memory.
-#[cfg(target_env = "gnu")]
-pub(crate) fn keep_small() {
-    let [(first, _), ..] = VARIABLES;
-    if std::env::var_os(first).is_none()
-        && let Ok(program) = std::env::current_exe()
-    {
-        let mut args = std::env::args_os();
-        let mut again = Command::new(program);
-        if let Some(name) = args.next() {
-            again.arg0(name);
-        }
-        // It returns only if it failed.
-        let _ = again.args(args).envs(VARIABLES).exec();
-    }
-}
-
-/// Other libcs have nothing to set.
-#[cfg(not(target_env = "gnu"))]
-pub(crate) fn keep_small() {}

@@ -30,6 +30,7 @@ use std::time::Duration;
 use binlogz_cli_common::companions::export::ExportArgs;
 use binlogz_cli_common::companions::sql::{SqlArgs, SqlFormat};
 use binlogz_cli_common::failure::complain;
+use binlogz_cli_common::malloc::give_buffers_back;
 use binlogz_cli_common::program::speak_as;
 use binlogz_cli_common::start::refuse;
 use binlogz_cli_common::terminal;
@@ -75,6 +76,7 @@ fn command() -> Run {
     match export::asked_for(std::env::args_os()) {
         Some(command_line) => {
             let export = ExportArgs::try_parse_from(command_line).unwrap_or_else(|error| refuse(&error));
+            give_buffers_back();
             Box::new(move || export::run(export))
         }
         None => {

@@ -27,8 +27,9 @@ use crate::print::PARQUET_LEVEL;
 pub(super) const ROWS_TRIED: usize = 16 << 10;
 /// A file of fewer rows is too small for a difference.
 pub(super) const ROWS_MIN: usize = 64;
-/// A column of fewer bytes is not compressed in a file of fewer rows than [`ROWS_MIN`].
-const COMPRESSED_MIN: usize = 256;
+/// In a file of fewer rows than [`ROWS_MIN`], a column of fewer bytes is not compressed, and texts of fewer are written as they are.
+const COMPRESSED_MIN: usize = 4 << 10;
+const DIFFERENCES_MIN: usize = 512;
 /// A dictionary has to be smaller by this share: with more rows it may become too large.
 const DICTIONARY_PERCENT: usize = 98;
 
@@ -59,13 +60,45 @@ pub(super) fn choose(batches: &[RecordBatch], jobs: usize) -> Vec<EncodingChoice
         .collect()
 }
 
-/// The columns with so few bytes of values that a zstd frame would be larger than the values.
-pub(super) fn small(batches: &[RecordBatch]) -> impl Iterator<Item = ColumnPath> {
-    let bytes = |parts: &[ArrayRef]| -> usize {
-        parts.iter().filter_map(|part| part.to_data().get_slice_memory_size().ok()).sum()
-    };
-    let small = columns(batches).into_iter().filter(move |(_, parts)| bytes(parts) < COMPRESSED_MIN);
-    small.map(|(path, _)| ColumnPath::new(path))
+/// How a column of a file of fewer rows than [`ROWS_MIN`] is encoded.
+pub(super) struct SmallColumn {
+    pub(super) choice: EncodingChoice,
+    pub(super) is_compressed: bool,
+}
+
+/// The columns of a file of fewer rows than [`ROWS_MIN`]. Thousands of tables may have such files, so nothing is tried, and it counts what an
+/// encoder takes before the first value: parquet makes room of a megabyte for differences, of some 60 KB for a dictionary, and two contexts for
+/// zstd.
+pub(super) fn of_few_rows(batches: &[RecordBatch]) -> impl Iterator<Item = SmallColumn> {
+    columns(batches).into_iter().map(|(path, parts)| {
+        let sizes = parts.iter().filter_map(|part| part.to_data().get_slice_memory_size().ok());
+        let bytes: usize = sizes.sum();
+        let kind = parts.first().map(|part| part.data_type());
+        let (has_dictionary, encoding) = match kind {
+            Some(DataType::List(_)) => (true, Encoding::PLAIN),
+            Some(DataType::Utf8 | DataType::Binary) if repeats(&parts) => (true, Encoding::PLAIN),
+            Some(DataType::Utf8 | DataType::Binary) if bytes >= DIFFERENCES_MIN => {
+                (false, Encoding::DELTA_BYTE_ARRAY)
+            }
+            _ => (false, Encoding::PLAIN),
+        };
+        let choice = EncodingChoice { path: ColumnPath::new(path), has_dictionary, encoding };
+        SmallColumn { choice, is_compressed: bytes >= COMPRESSED_MIN }
+    })
+}
+
+/// Whether half of the texts or more are repeated.
+fn repeats(parts: &[ArrayRef]) -> bool {
+    let texts = parts.iter().flat_map(|part| {
+        let texts = part.as_string_opt::<i32>().map(|texts| texts.iter().flatten().map(str::as_bytes));
+        let bytes = part.as_binary_opt::<i32>().map(|bytes| bytes.iter().flatten());
+        texts.into_iter().flatten().chain(bytes.into_iter().flatten())
+    });
+    let mut texts: Vec<&[u8]> = texts.collect();
+    let count = texts.len();
+    texts.sort_unstable();
+    texts.dedup();
+    texts.len() * 2 <= count
 }
 
 /// The columns of a file by their paths, those of structs each by itself.

@@ -11,10 +11,10 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{Date32Type, SchemaRef};
 use parking_lot::Mutex;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
-use super::encodings::{self, EncodingChoice};
+use super::encodings::{self, EncodingChoice, SmallColumn};
 use super::fresh::{column, value};
 use super::manifest::{Partition, WrittenFile};
 use super::names::NameError;
@@ -25,7 +25,7 @@ use crate::print::ROW_GROUP_MAX;
 /// Files that are open at once.
 const OPEN_MAX: usize = 512;
 /// Bytes that all rows take which are not written yet.
-const MEMORY_MAX: usize = 160 << 20;
+const MEMORY_MAX: usize = 96 << 20;
 /// Rows wait while they take less than this: of a file that is not begun, and of one that is.
 const WAITING_MAX: usize = 4 << 20;
 const WAITING_OPEN_MAX: usize = 1 << 20;
@@ -337,6 +337,12 @@ impl Writers {
     }
 }
 
+fn with_encoding(builder: WriterPropertiesBuilder, choice: EncodingChoice) -> WriterPropertiesBuilder {
+    builder
+        .set_column_dictionary_enabled(choice.path.clone(), choice.has_dictionary)
+        .set_column_encoding(choice.path, choice.encoding)
+}
+
 impl Set {
     /// How a file is written; `rows`: those that it will have, if that is known. The encodings are those that are best for the
     /// first rows, of this file or of one before.
@@ -354,14 +360,12 @@ impl Set {
             .set_data_page_size_limit(PAGE_SIZE_MAX)
             .set_data_page_row_count_limit(PAGE_ROWS_MAX);
         let keys_max = rows.unwrap_or(ROW_GROUP_MAX).min(ROW_GROUP_MAX) as u64;
-        for choice in self.choices(first, jobs).iter().cloned() {
-            builder = builder
-                .set_column_dictionary_enabled(choice.path.clone(), choice.has_dictionary)
-                .set_column_encoding(choice.path, choice.encoding);
-        }
         if rows.is_some_and(|rows| rows < encodings::ROWS_MIN) {
-            for column in encodings::small(first) {
-                builder = builder.set_column_compression(column, Compression::UNCOMPRESSED);
+            for SmallColumn { choice, is_compressed } in encodings::of_few_rows(first) {
+                if !is_compressed {
+                    builder = builder.set_column_compression(choice.path.clone(), Compression::UNCOMPRESSED);
+                }
+                builder = with_encoding(builder, choice);
             }
             // So few values are read as fast as their statistics.
             builder = builder.set_statistics_enabled(EnabledStatistics::None);
@@ -370,6 +374,9 @@ impl Set {
                     builder.set_column_statistics_enabled(ColumnPath::from(moment), EnabledStatistics::Chunk);
             }
             return builder.set_offset_index_disabled(true).build();
+        }
+        for choice in self.choices(first, jobs).iter().cloned() {
+            builder = with_encoding(builder, choice);
         }
         // In a file of one page for a column, reading the page is as fast as asking an index or a filter.
         if rows.is_some_and(|rows| rows < INDEXED_MIN) {

@@ -2,6 +2,7 @@
 
 mod additions;
 
+use binlogz_cli_common::malloc::keep_small;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,7 +23,6 @@ use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result, complain};
 use crate::keyring::KeyringArg;
 use crate::log_path::LogPath;
-use crate::memory;
 use crate::terminal::SizesArg;
 use crate::units;
 use additions::{AddedLines, Additions, TornLogs};
@@ -118,7 +118,7 @@ impl From<LevelArg> for Level {
 
 impl Create {
     pub(super) fn run(self) -> Result<Exit> {
-        memory::keep_small();
+        keep_small();
         let keyring = self.keyring.open()?;
         let storage = storage_in(&self.to, &self.manner.manner())?;
         let choice = self.choice()?;

@@ -8,6 +8,7 @@ mod report;
 mod report_file;
 mod report_key;
 
+use binlogz_cli_common::malloc::keep_small;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -28,7 +29,6 @@ use crate::cmd::row_changes::{read_schema, table};
 use crate::cmd::workers;
 use crate::failure::{Result, complain};
 use crate::format::ReportFormat;
-use crate::memory;
 use crate::progress::WorkProgress;
 use crate::server_args::ServerArgs;
 use crate::terminal::SizesArg;
@@ -122,7 +122,7 @@ Exit codes: 0 done, or could be; 1 nothing to erase, or something may be left an
 
 impl Erase {
     pub(super) fn run(self) -> Result<Exit> {
-        memory::keep_small();
+        keep_small();
         let file =
             self.report.as_deref().map(|path| ReportFile::new(path, self.sign.as_deref())).transpose()?;
         let chosen = chosen::rows((&self.table, &self.r#where), self.where_file.as_deref())?;

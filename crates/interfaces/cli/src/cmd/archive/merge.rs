@@ -1,5 +1,6 @@
 //! `binlogz archive merge`: packs the logs of many small segments into few large ones.
 
+use binlogz_cli_common::malloc::keep_small;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -16,7 +17,6 @@ use super::{failure, open_in, print};
 use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{Result, complain};
-use crate::memory;
 use crate::progress::WorkProgress;
 use crate::units;
 
@@ -48,7 +48,7 @@ const EXAMPLES: &str = "Examples:
 
 impl Merge {
     pub(super) fn run(self) -> Result<Exit> {
-        memory::keep_small();
+        keep_small();
         let (storage, manifest) = open_in(&self.archive, &self.manner.manner())?;
         let runs = merge::plan(&manifest);
         let logs = runs.iter().map(Vec::len).sum::<usize>();

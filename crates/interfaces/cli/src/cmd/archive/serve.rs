@@ -1,5 +1,6 @@
 //! `binlogz archive serve`: the relay's serving side over an archive or files, without a source.
 
+use binlogz_cli_common::malloc::keep_small;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -14,7 +15,6 @@ use crate::cmd::relay::listener_tls::ListenerTlsArgs;
 use crate::failure::{CommandFailure, Result, say};
 use crate::keyring::KeyringArg;
 use crate::log;
-use crate::memory;
 
 /// The environment's password, as for MySQL's programs.
 const PASSWORD_VARIABLE: &str = "MYSQL_PWD";
@@ -65,7 +65,7 @@ At the replica:
 
 impl Serve {
     pub(super) fn run(self) -> Result<Exit> {
-        memory::keep_small();
+        keep_small();
         let stop = self.stop.stop()?;
         let password = self.password()?;
         let folder = self.disk.folder()?;

@@ -1,5 +1,6 @@
 //! `relay run`: receives and serves until stopped.
 
+use binlogz_cli_common::malloc::keep_small;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use super::listener_tls::ListenerTlsArgs;
 use super::{of_config, orders, read};
 use crate::Exit;
 use crate::failure::{Result, warn};
-use crate::{log, memory};
+use crate::log;
 
 const SOURCE: &str = "The source: mysql://[USER@]HOST[:PORT] or [USER@]unix:/PATH. Its password comes from the option file or MYSQL_PWD. \
     Replicas log in to the relay with the same account.";
@@ -103,7 +104,7 @@ struct QuickStart {
 
 impl RelayRun {
     pub(super) fn run(self) -> Result<Exit> {
-        memory::keep_small();
+        keep_small();
         let config = match &self.config {
             Some(path) => read(path)?,
             None => self.quick.config(self.listen_tls),

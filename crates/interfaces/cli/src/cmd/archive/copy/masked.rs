@@ -15,6 +15,7 @@ use binlogz_archive::create::{CreateOutcome, Creator};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::ArchiveStorage;
 use binlogz_cli_common::exits;
+use binlogz_cli_common::malloc::keep_small;
 use binlogz_exits::MaskedLogs;
 use binlogz_flow::Input;
 use binlogz_schema::TablesOfLogs;
@@ -24,7 +25,6 @@ use crate::Exit;
 use crate::cmd::workers;
 use crate::failure::{CommandFailure, Result};
 use crate::log_path::LogPath;
-use crate::memory;
 use crate::progress::{self, WorkProgress};
 use crate::report::less;
 
@@ -43,7 +43,7 @@ impl Copy {
         if manifest.selection.is_some() {
             return Err(CommandFailure::of(&place, "is a selection of tables, expected whole logs"));
         }
-        memory::keep_small();
+        keep_small();
         let (closed, parts): (Vec<_>, Vec<_>) =
             manifest.files.iter().partition::<Vec<_>, _>(|file| file.active_size.is_none());
         let there = Manifest::read(to).map_err(failure(&self.to))?.unwrap_or_default();
