@@ -136,6 +136,7 @@ impl Filter {
             (0..bits).for_each(|bit| out.put(difference >> bit & 1 == 1));
             last = value;
         }
+        out.bytes.shrink_to_fit();
         Filter { bits, count, packed: out.bytes }
     }
 
