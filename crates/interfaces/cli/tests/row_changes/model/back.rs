@@ -74,6 +74,9 @@ fn drop_triggers(world: &World<'_>) -> Result<()> {
 fn one_table(world: &mut World<'_>) -> Result<Verdict> {
     let last = world.snapshots.len() - 1;
     let names: Vec<String> = world.snapshots[last].tables.keys().cloned().collect();
+    if names.is_empty() {
+        return Ok(Verdict::Refused("DDL left no table".to_owned()));
+    }
     let table = names[world.random.below(names.len())].clone();
     let option = format!("--table={}.{table}", world.database);
     for (verb, target) in [("undo", last - 1), ("redo", last)] {
