@@ -131,14 +131,26 @@ fn apply(server: &MysqlSandbox, folder: &Folder, database: &str, script: &Ran) -
 
 /// `mysqlbinlog | mysql`, with checksums compared.
 pub(crate) fn through_mysqlbinlog(server: &SandboxServer, log: &Path) -> Result<()> {
-    let options = ["--no-defaults", "--verify-binlog-checksum", "--skip-gtids"].map(AsRef::as_ref);
-    let printed = server.installed().run("mysqlbinlog", options.into_iter().chain([log.as_os_str()]))?;
-    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
-    let script = log.with_extension("sql");
-    std::fs::write(&script, printed.stdout).unwrap();
-    let ran = server.client().stdin(File::open(script).unwrap()).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    if let Err(refusal) = applied_by_mysqlbinlog(server, &[log])? {
+        panic!("{refusal}");
+    }
     Ok(())
+}
+
+/// `mysqlbinlog | mysql` of logs in their order; the inner error is what the server says.
+pub(crate) fn applied_by_mysqlbinlog(
+    server: &SandboxServer,
+    logs: &[&Path],
+) -> Result<std::result::Result<(), String>> {
+    let options = ["--no-defaults", "--verify-binlog-checksum", "--skip-gtids"].map(AsRef::as_ref);
+    let logs_given = logs.iter().map(|log| log.as_os_str());
+    let printed = server.installed().run("mysqlbinlog", options.into_iter().chain(logs_given))?;
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let script = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(script.path(), printed.stdout).unwrap();
+    let ran = server.client().stdin(File::open(script.path()).unwrap()).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr).trim_end().to_owned();
+    Ok(if ran.status.success() { Ok(()) } else { Err(said) })
 }
 
 /// The schema file that mysqldump makes.

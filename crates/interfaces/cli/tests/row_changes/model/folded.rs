@@ -1,24 +1,22 @@
 //! `fold`: a server that had the tables of the beginning and gets the folded log has the rows of the last snapshot.
 
 use std::fs::File;
+use std::path::Path;
 
-use binlogz_testkit::Result;
+use binlogz_testkit::{Result, SandboxServer};
 
 use super::back::different;
 use super::costs::timed;
 use super::snapshot;
 use super::world::{World, reason};
 use super::{Check, Verdict};
-use crate::round_trip::through_mysqlbinlog;
+use crate::round_trip::applied_by_mysqlbinlog;
 
 pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
     let Some(target) = world.folded else { return Ok(Vec::new()) };
-    // As on the source, statements that the server refuses are left out.
     let created = world.created.clone();
-    let created = File::open(world.note("created", "sql", created)).unwrap();
-    let mut client = target.client();
-    client.arg("--force").stdin(created);
-    timed("sessions", || client.output().unwrap());
+    let created = world.note("created", "sql", created);
+    begin(target, &created);
     let mut options = vec!["fold".to_owned(), "--force".to_owned(), "--to=folded".to_owned()];
     if world.random.below(2) == 0 {
         options.push(format!("--transaction-rows={}", 1 + world.random.below(40)));
@@ -37,16 +35,33 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
     let verdict = match ran.code {
         Some(0) => {
             println!("SEED={}: fold: {}", world.seed, ran.text().lines().next().unwrap_or_default());
-            timed("mysqlbinlog | mysql", || through_mysqlbinlog(target, &world.folder.path("folded")))?;
-            let found = snapshot::rows(target, &world.database)?;
-            let last = world.snapshots.last().unwrap();
-            match different(&last.tables, &found) {
-                None => Verdict::Equal,
-                Some(what) => Verdict::Different(what),
+            let folded = world.folder.path("folded");
+            match timed("mysqlbinlog | mysql", || applied_by_mysqlbinlog(target, &[&folded]))? {
+                Ok(()) => {
+                    let found = snapshot::rows(target, &world.database)?;
+                    let last = world.snapshots.last().unwrap();
+                    different(&last.tables, &found).map_or(Verdict::Equal, Verdict::Different)
+                }
+                Err(what) => {
+                    target.drop_database(&world.database)?;
+                    begin(target, &created);
+                    let logs: Vec<&Path> = logs.iter().map(AsRef::as_ref).collect();
+                    match applied_by_mysqlbinlog(target, &logs)? {
+                        Ok(()) => Verdict::Different(what),
+                        Err(own) => Verdict::Refused(format!("the server takes its own logs no more: {own}")),
+                    }
+                }
             }
         }
         _ => Verdict::Refused(reason(&ran)),
     };
     target.drop_database(&world.database)?;
     Ok(vec![("fold", verdict)])
+}
+
+/// Makes the tables of the beginning. As on the source, statements that the server refuses are left out.
+fn begin(target: &SandboxServer, created: &Path) {
+    let mut client = target.client();
+    client.arg("--force").stdin(File::open(created).unwrap());
+    timed("sessions", || client.output().unwrap());
 }

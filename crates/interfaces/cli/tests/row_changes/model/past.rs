@@ -25,9 +25,9 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
         let is_into = world.random.below(2) == 0;
         verdicts.push(("table-at", at(world, snapshot, &[table], is_into, None)?));
     }
-    if let Some(dump) = world.dump.clone() {
+    let names: Vec<String> = world.snapshots[0].tables.keys().cloned().collect();
+    if let Some(dump) = world.dump.clone().filter(|_| !names.is_empty()) {
         let snapshot = 1 + world.random.below(world.snapshots.len() - 1);
-        let names: Vec<String> = world.snapshots[0].tables.keys().cloned().collect();
         let table = names[world.random.below(names.len())].clone();
         verdicts.push(("table-at --dump", at(world, snapshot, &[table], false, dump.to_str())?));
     }
