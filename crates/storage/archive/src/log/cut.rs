@@ -53,7 +53,7 @@ pub struct FormerBlock {
 pub struct FormerReferences {
     /// The name of its object.
     pub object: Arc<str>,
-    /// Its number there.
+    /// The block's number there.
     pub number: u32,
     /// The numbers there of the blocks that it refers to.
     pub blocks: Vec<u32>,

@@ -38,7 +38,7 @@ pub trait LogRemains: Send {
     ) -> Result<WrittenRemains>;
 }
 
-/// What is left of a log was written.
+/// How much was erased from a log, and where the rest of it stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenRemains {
     /// How many row changes values were erased of.
@@ -54,9 +54,9 @@ pub(super) struct WrittenLogs<'p> {
     pub(super) storage: &'p dyn ArchiveStorage,
     /// All logs, in their order.
     pub(super) files: &'p [FileEntry],
-    /// Those that hold what is to be erased.
+    /// The logs that hold what is to be erased.
     pub(super) erased: &'p [FileEntry],
-    /// Those that are packed anew as they are.
+    /// Logs that are packed anew as they are.
     pub(super) moved: &'p [&'p FileEntry],
     /// When the run began, in seconds since 1970, and the table: for the note on each log.
     pub(super) at: (u64, &'p str),

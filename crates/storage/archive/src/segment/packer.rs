@@ -81,7 +81,7 @@ struct History {
     sizes: Vec<u64>,
     /// By block: the blocks that must be unpacked to get it, including itself.
     closures: Vec<BTreeSet<u32>>,
-    /// What became of blocks that are packed anew, by object and number: their numbers here.
+    /// The numbers here of blocks that are packed anew, by the object they were in and their number there.
     moved: HashMap<(Arc<str>, u32), u32>,
 }
 

@@ -60,7 +60,7 @@ impl KnownClient {
             // Asked too late it would say only that there was no time.
             if !is_coming && (why.is_empty() || left > TICK) {
                 match self.is_coming(kept, (name, form, number), non_blocking, until)? {
-                    // What became durable meanwhile may be that file.
+                    // The file may have become durable in the meantime.
                     FileArrival::No if kept.store.positions() == ends => return Ok(FoundFile::None),
                     FileArrival::No => continue,
                     FileArrival::Yes(reason) => (is_coming, why) = (true, reason.to_owned()),
