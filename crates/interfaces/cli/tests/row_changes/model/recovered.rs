@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use binlogz_testkit::{MysqlSandbox, Result};
 
 use super::back::different;
+use super::session::ModelSession;
 use super::snapshot;
 use super::world::{World, reason};
 use super::{Check, Verdict};
@@ -18,6 +19,17 @@ const RESETS: [&str; 2] = ["RESET BINARY LOGS AND GTIDS", "RESET MASTER"];
 pub(super) fn prepare(target: &MysqlSandbox, source: &MysqlSandbox) -> Result<()> {
     assert!(RESETS.iter().any(|statement| target.sql(statement).is_ok()));
     target.sql(&format!("SET GLOBAL gtid_purged = '{}'", source.gtid_executed()?.trim())).map(drop)
+}
+
+/// Has the target leave out all that the source has and it lacks: seeds have databases of their own.
+pub(super) fn pass_over(target: &ModelSession<'_>, source: &ModelSession<'_>) -> Result<()> {
+    let executed = source.sql("SELECT @@GLOBAL.gtid_executed")?;
+    let executed = executed.trim().replace("\\n", "");
+    target
+        .sql(&format!(
+            "SET GLOBAL gtid_purged = CONCAT('+', GTID_SUBTRACT('{executed}', @@GLOBAL.gtid_executed))"
+        ))
+        .map(drop)
 }
 
 pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
@@ -51,11 +63,7 @@ pub(super) fn check(world: &mut World<'_>) -> Result<Vec<(Check, Verdict)>> {
             // The mark of a server on which a folded range was begun.
             let _ = target
                 .sql("STOP REPLICA FOR CHANNEL 'binlogz_fold'; RESET REPLICA ALL FOR CHANNEL 'binlogz_fold'");
-            let executed = world.server.sql("SELECT @@GLOBAL.gtid_executed")?;
-            let executed = executed.trim().replace("\\n", "");
-            target.sql(&format!(
-                "SET GLOBAL gtid_purged = CONCAT('+', GTID_SUBTRACT('{executed}', @@GLOBAL.gtid_executed))"
-            ))?;
+            pass_over(target, world.server)?;
             break;
         }
         let found = snapshot::rows(target, &world.database)?;

@@ -124,6 +124,9 @@ impl World<'_> {
         // What `recover` has brought to its target already; commands that read the server's logs need not read it again and again.
         if self.target.is_none() || self.seed % recovered::EACH == 1 {
             self.server.purge_binary_logs()?;
+            if let Some(target) = self.target {
+                recovered::pass_over(target, self.server)?;
+            }
         }
         self.run("settings", &format!("{settings}\nCREATE DATABASE {database};\n"))?;
         let tables = statements.tables();
