@@ -1,4 +1,4 @@
-//! The allocator of the static programs. What else keeps processes small is in `binlogz_cli_common::malloc`.
+//! The allocator of the static programs. The settings for glibc are in `binlogz_cli_common::malloc`.
 
 /// musl's own malloc takes a lock for each call.
 #[cfg(target_env = "musl")]

@@ -35,7 +35,7 @@ const OF_SERVER: [&str; 4] = ["mysql", "sys", "performance_schema", "information
 const PRIMARY: &str = "PRIMARY";
 const TOUCHED: &str = "binlogz_touched";
 const PAST: &str = "binlogz_past";
-/// What is wrong with a partitioned table whose rows can't be told apart.
+/// The reason why rows of a partitioned table can't be told apart.
 const MISPLACED: &str = "has rows in partitions that they don't belong to, as EXCHANGE PARTITION … WITHOUT VALIDATION leaves them (CHECK TABLE names \
      them): its rows of then can't be told by their keys";
 /// The suffix of a table's name until it is whole.

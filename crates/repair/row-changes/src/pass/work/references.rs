@@ -45,7 +45,7 @@ impl EventReferences<'_> {
         let mut all = Vec::new();
         for places in &self.keys {
             let key = places.key;
-            // What isn't known of the image before can't be told from other references.
+            // An unknown value before the change can't be told apart from other references.
             if row.before.is_some()
                 && let Some(digest @ Some(_)) = referred(self.digests, schema, places, before)
             {
@@ -86,7 +86,7 @@ impl<'o, R: Renderer> PassWorker<'o, R> {
             return Ok(());
         };
         let Some(keys) = self.carrying.filter(reaches) else { return Ok(()) };
-        // What chosen transactions did below the log is told otherwise.
+        // Chosen transactions are left out: their effects below the log are told elsewhere.
         if !changes_below(rows) || self.is_certainly_chosen() {
             return Ok(());
         }
