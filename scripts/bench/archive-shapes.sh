@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over the five workloads and fifteen shapes of log (lab/testkit's
-# `WorkloadShape`, which says what each is; seeds 20260201 and, for the twelve, 20260202 to 20260213), each archived alone at each level:
+# `binlogz archive` beside `xz -6` and `zstd -19 --long=27` over the five workloads and nineteen shapes of log (lab/testkit's
+# `WorkloadShape`, which says what each is; seeds 20260201 and, for the sixteen, 20260202 to 20260217), each archived alone at each level:
 # sizes, of the smaller of the two, MB/s to create (with its verification) and to restore, by the clock and by a core's time (which a
 # busy machine changes little), memory to create.
 #

@@ -1,5 +1,5 @@
 //! Makes the five workloads' binlogs, or finds them in the cache, and prints for each: setting, workload, bytes, path.
-//! `--of shapes` makes those of the three other shapes, `--of more-shapes` those of ten more, `--of later-shapes` those of two after them.
+//! `--of shapes` makes those of the three other shapes, `--of more-shapes` those of ten more, `--of later-shapes` those of six after them.
 //!
 //! usage: `workloads [--of workloads|shapes|more-shapes|later-shapes] [--scale 1] [--setting plain|levelN[+OPTION=VALUE…]]…`
 

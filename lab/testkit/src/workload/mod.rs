@@ -1,4 +1,4 @@
-//! The [five workloads](Workload) and fifteen [shapes](WorkloadShape) of other data, as binlogs of a real server.
+//! The [five workloads](Workload) and nineteen [shapes](WorkloadShape) of other data, as binlogs of a real server.
 //!
 //! [`binlogs`] runs them, one binlog file each, once for each scale and [`WorkloadSetting`], and keeps the files in the cache. A
 //! workload with compression on differs from the same one without it in times and, with two threads, in order. Expanding

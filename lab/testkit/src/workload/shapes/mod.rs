@@ -1,10 +1,14 @@
 //! Shapes of data that the five workloads don't have: JSON documents, UUID keys with blobs, tables of 100
-//! columns; [ten more](WorkloadShape::MORE), and [two after those](WorkloadShape::LATER). From fixed seeds, loaded into a real server;
+//! columns; [ten more](WorkloadShape::MORE), and [six after those](WorkloadShape::LATER). From fixed seeds, loaded into a real server;
 //! one binlog file each.
 
 mod applications;
 mod chat;
+mod cms;
 mod events;
+mod graph;
+mod ledger;
+mod sessions;
 mod tracks;
 mod words;
 
@@ -20,8 +24,8 @@ use crate::{IoContext, MysqlSandbox, Result, Tool, cache};
 const RECIPE: u32 = 1;
 /// Part of the cache key of the ten more shapes: raised when one of them changes.
 const RECIPE_MORE: u32 = 1;
-/// Part of the cache key of the two later shapes: raised when one of them changes.
-const RECIPE_LATER: u32 = 1;
+/// Part of the cache key of the six later shapes: raised when one of them changes.
+const RECIPE_LATER: u32 = 2;
 
 const SEED: u64 = 20_260_201;
 
@@ -31,7 +35,7 @@ const ROWS: u32 = 40;
 /// Columns of each type in the wide table, of which there are five.
 const COLUMNS: usize = 20;
 
-/// One of the three, of the ten more, or of the two later ones.
+/// One of the three, of the ten more, or of the six later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadShape {
     /// Orders as JSON documents of about 500 bytes: loaded, then changed one by one.
@@ -64,6 +68,14 @@ pub enum WorkloadShape {
     Tracks,
     /// Messages in ten languages and seven scripts; some are edited.
     Chat,
+    /// Edges of a graph that grows.
+    Edges,
+    /// Double-entry bookings, whose balances a trigger keeps.
+    Ledger,
+    /// Long texts that are edited in place.
+    Cms,
+    /// Sessions of a web site.
+    Sessions,
 }
 
 impl WorkloadShape {
@@ -84,8 +96,15 @@ impl WorkloadShape {
         WorkloadShape::PartialJson,
     ];
 
-    /// Two that came after the archive was tuned to the others.
-    pub const LATER: [WorkloadShape; 2] = [WorkloadShape::Tracks, WorkloadShape::Chat];
+    /// Six that came after the archive was tuned to the others.
+    pub const LATER: [WorkloadShape; 6] = [
+        WorkloadShape::Tracks,
+        WorkloadShape::Chat,
+        WorkloadShape::Edges,
+        WorkloadShape::Ledger,
+        WorkloadShape::Cms,
+        WorkloadShape::Sessions,
+    ];
 
     /// The shape's name in file names and tables.
     pub fn name(self) -> &'static str {
@@ -105,6 +124,10 @@ impl WorkloadShape {
             WorkloadShape::PartialJson => "partial-json",
             WorkloadShape::Tracks => "tracks",
             WorkloadShape::Chat => "chat",
+            WorkloadShape::Edges => "edges",
+            WorkloadShape::Ledger => "ledger",
+            WorkloadShape::Cms => "cms",
+            WorkloadShape::Sessions => "sessions",
         }
     }
 
@@ -140,6 +163,10 @@ impl WorkloadShape {
             WorkloadShape::PartialJson => events::partial_json(out, &mut random, scaled(7_500.0, scale)),
             WorkloadShape::Tracks => tracks::tracks(out, &mut random, scaled(500_000.0, scale)),
             WorkloadShape::Chat => chat::chat(out, &mut random, scaled(100_000.0, scale)),
+            WorkloadShape::Edges => graph::edges(out, &mut random, scaled(90_000.0, scale)),
+            WorkloadShape::Ledger => ledger::ledger(out, &mut random, scaled(40_000.0, scale)),
+            WorkloadShape::Cms => cms::cms(out, &mut random, scaled(7_000.0, scale)),
+            WorkloadShape::Sessions => sessions::sessions(out, &mut random, scaled(60_000.0, scale)),
         })?;
         Ok(())
     }
@@ -276,7 +303,7 @@ pub fn more_shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<S
     binlogs_of(&WorkloadShape::MORE, &format!("more-shapes-{RECIPE_MORE}"), scale, setting)
 }
 
-/// The binlogs of the [two later](WorkloadShape::LATER) shapes at a scale, under one setting.
+/// The binlogs of the [six later](WorkloadShape::LATER) shapes at a scale, under one setting.
 pub fn later_shape_binlogs(scale: f64, setting: &WorkloadSetting) -> Result<Vec<ShapeBinlog>> {
     binlogs_of(&WorkloadShape::LATER, &format!("later-shapes-{RECIPE_LATER}"), scale, setting)
 }

@@ -4,8 +4,13 @@ use crate::random::Random;
 
 /// A word of everyday text, the first ones more often.
 pub(super) fn word<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
-    let below = 1 + random.below(words.len());
-    words[random.below(below)]
+    words[skewed(random, words.len())]
+}
+
+/// A number below `bound`, low ones more often.
+pub(super) fn skewed(random: &mut Random, bound: usize) -> usize {
+    let below = 1 + random.below(bound);
+    random.below(below)
 }
 
 pub(super) const WORDS: [&str; 64] = [
