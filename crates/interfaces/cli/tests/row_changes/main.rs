@@ -29,6 +29,7 @@ mod on_call;
 mod options;
 mod ordinary_server;
 mod partial_images;
+mod replaced_rows;
 mod rewind;
 mod rewind_ddl;
 mod rewind_doubts;

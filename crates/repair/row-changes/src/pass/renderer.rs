@@ -83,6 +83,16 @@ pub(crate) trait Renderer {
         digests_of(digests, table, row)
     }
 
+    /// The digest of a row's values in all keys, where it matters whether a REPLACE deleted and inserted it; 0: it isn't known.
+    fn digest_of_keys(&self, _table: &WrittenTable, _row: &Row<'_, '_>) -> u128 {
+        0
+    }
+
+    /// Whether rows are told of that a REPLACE may have deleted.
+    fn follows_replaced(&self) -> bool {
+        false
+    }
+
     /// Whether it matters what chosen rows refer to, and which of that was changed later.
     fn follows_references(&self) -> bool {
         false

@@ -9,7 +9,7 @@
 //!  5 rows query       the text
 //!  6 table            structure, `database`, NUL, `table`
 //!  7 row              offset u64, index in the payload u64 (u64::MAX: in none), row u64, next event u64 (u64::MAX: see RowAt), timestamp u32,
-//!                     flags u8, what the renderer wrote
+//!                     flags u8, whether it may be one of a REPLACE u8 (0, 1), digest of its keys u128, what the renderer wrote
 //!  8 end              nothing
 //!  9 table map        see map.rs
 //! 10 previous GTIDs   the body
@@ -137,6 +137,10 @@ pub(crate) struct RowAt<'b> {
     /// The time at which the statement began, in seconds since 1970.
     pub(crate) timestamp: u32,
     pub(crate) flags: RowFlags,
+    /// Whether its statement deleted it and goes on, so that a REPLACE may have deleted it.
+    pub(crate) may_be_replaced: bool,
+    /// The digest of its values in all keys; 0: it isn't known, or nothing asks for it.
+    pub(crate) keys: u128,
     /// The renderer's text.
     pub(crate) text: &'b [u8],
 }
@@ -202,7 +206,9 @@ impl BatchRecord<'_> {
             BatchRecord::Row(row) => {
                 let numbers = [or_none(row.inside), row.row.to_le_bytes(), or_none(row.next_event)];
                 let front = (row.offset.to_le_bytes(), row.timestamp.to_le_bytes());
-                put(spool, 7, &[&front.0, numbers.as_flattened(), &front.1, &[row.flags.0], row.text])
+                let flags = [row.flags.0, u8::from(row.may_be_replaced)];
+                let keys = row.keys.to_le_bytes();
+                put(spool, 7, &[&front.0, numbers.as_flattened(), &front.1, &flags, &keys, row.text])
             }
             BatchRecord::End => put(spool, 8, &[]),
             BatchRecord::TableMap(map) => put(spool, 9, &[map]),
@@ -266,6 +272,8 @@ impl<'b> BatchRecord<'b> {
                 next_event: fields.number()?,
                 timestamp: fields.u32()?,
                 flags: RowFlags(fields.u8()?),
+                may_be_replaced: fields.u8()? == 1,
+                keys: fields.u128()?,
                 text: fields.rest(),
             }),
             8 => BatchRecord::End,
@@ -345,6 +353,8 @@ mod tests {
             next_event: None,
             timestamp: 9,
             flags: RowFlags(RowFlags::UPDATE),
+            may_be_replaced: false,
+            keys: 1 << 98,
             text: b"text",
         };
         let image = RowImages {
@@ -360,7 +370,13 @@ mod tests {
             BatchRecord::RowsQuery(b"SELECT"),
             BatchRecord::Table(Structure::from_bytes(&[3; 17]), table),
             BatchRecord::Row(row),
-            BatchRecord::Row(RowAt { inside: None, next_event: Some(8), text: b"", ..row }),
+            BatchRecord::Row(RowAt {
+                inside: None,
+                next_event: Some(8),
+                may_be_replaced: true,
+                text: b"",
+                ..row
+            }),
             BatchRecord::End,
             BatchRecord::TableMap(b"map"),
             BatchRecord::PreviousGtids(b"gtids"),

@@ -150,7 +150,12 @@ pub(super) fn apply<'o>(
     let place = session.place().map_err(asking_for_log)?;
     let group = RowGroup::within(session.message_size_max());
     let mut sink = ApplySink {
-        split: options.split,
+        split: collected
+            .split
+            .iter()
+            .chain(options.split)
+            .map(|(table, rows)| (table.clone(), *rows))
+            .collect(),
         is_within_split: false,
         not_deleted: HashSet::new(),
         session,
@@ -249,7 +254,7 @@ fn checksum(collected: &CollectedChanges, batch: u64) -> io::Result<u32> {
 }
 
 struct ApplySink<'o> {
-    split: &'o SplitTables,
+    split: SplitTables,
     /// Whether the batch may have deleted a row that is to be inserted before it is committed.
     is_within_split: bool,
     /// Of tables with split rows, the tables and the keys of rows that were to be deleted and are left.

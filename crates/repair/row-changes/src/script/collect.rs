@@ -9,11 +9,13 @@ use binlogz_binlog::gtid::{Gtid, GtidSet};
 use binlogz_payload::{Spool, SpoolMemory};
 use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TableThen};
 
-use super::Rows;
 use super::commit_times::CommitTimes;
 use super::later::LaterChanges;
 use super::later_below::LaterBelow;
 use super::repeated::{ChangeNumber, RepeatedChanges};
+use super::replaced::ReplacedRows;
+use super::{Rows, ScriptForm};
+use crate::apply::{SplitRows, SplitTables};
 use crate::cascade::{Cascades, row_place};
 use crate::choose::{Condition, Direction, RowSelection};
 use crate::digest::Digests;
@@ -76,6 +78,8 @@ pub(super) struct CollectedChanges {
     pub(super) repeated: Option<RepeatedChanges>,
     /// Tables of which one statement changed rows, though no foreign key did.
     pub(super) together: BTreeSet<BTreeSet<usize>>,
+    /// Tables with rows that a REPLACE deleted and inserted, which are deleted unchecked.
+    pub(super) split: SplitTables,
 }
 
 impl CollectedChanges {
@@ -107,7 +111,9 @@ impl CollectedChanges {
 pub(super) struct ScriptCollector<'o> {
     selection: &'o RowSelection,
     direction: Direction,
+    form: ScriptForm,
     collected: CollectedChanges,
+    replaced: ReplacedRows,
     numbers: HashMap<(String, String), usize>,
     table: usize,
     map_numbers: HashMap<Vec<u8>, usize>,
@@ -168,11 +174,13 @@ pub struct ReadHistory {
 }
 
 impl<'o> ScriptCollector<'o> {
-    pub(super) fn new(selection: &'o RowSelection, direction: Direction) -> Self {
+    pub(super) fn new(selection: &'o RowSelection, direction: Direction, form: ScriptForm) -> Self {
         let kept = Spool::new(&SpoolMemory::new(KEPT_MEMORY), Vec::new());
         ScriptCollector {
             selection,
             direction,
+            form,
+            replaced: ReplacedRows::default(),
             collected: CollectedChanges {
                 kept,
                 tables: Vec::new(),
@@ -182,6 +190,7 @@ impl<'o> ScriptCollector<'o> {
                 later: LaterChanges::default(),
                 repeated: None,
                 together: BTreeSet::new(),
+                split: SplitTables::new(),
             },
             statement_tables: BTreeSet::new(),
             statement_end: None,
@@ -212,10 +221,11 @@ impl<'o> ScriptCollector<'o> {
         }
     }
 
-    pub(super) fn finish(mut self) -> CollectedChanges {
+    pub(super) fn finish(mut self) -> io::Result<CollectedChanges> {
+        self.put_waiting()?;
         let open = self.prepared.into_values().map(|number| (number, SkipReason::XaPrepared));
         self.collected.skipped.extend(open);
-        self.collected
+        Ok(self.collected)
     }
 
     /// Follows what chosen rows refer to by these foreign keys.
@@ -308,6 +318,7 @@ impl<'o> ScriptCollector<'o> {
             self.statement_tables.clear();
             self.statement_end = None;
             self.after_deleted = None;
+            self.replaced.forget();
             if self.direction == Direction::Redo {
                 self.header(transaction)?;
             }
@@ -316,7 +327,14 @@ impl<'o> ScriptCollector<'o> {
     }
 
     fn put(&mut self, record: &ScriptRecord<'_>) -> io::Result<()> {
+        self.put_waiting()?;
         record.put(&mut self.collected.kept)
+    }
+
+    /// Keeps the rows that waited for the one that may replace them.
+    fn put_waiting(&mut self) -> io::Result<()> {
+        let kept = &mut self.collected.kept;
+        self.replaced.take().into_iter().try_for_each(|row| ScriptRecord::Row(row).put(kept))
     }
 
     fn header(&mut self, transaction: &FollowedTransaction) -> io::Result<()> {
@@ -380,21 +398,66 @@ impl<'o> ScriptCollector<'o> {
             let place = format!("{} at {}{inside}#{}: ", transaction.log, row.offset, row.row);
             return self.put(&ScriptRecord::Missing(&[place.as_bytes(), row.text].concat()));
         }
-        if row.flags.may_be_cascaded() {
-            if self.cascading.replace(transaction.number) != Some(transaction.number) {
-                self.collected.cascading += 1;
-            }
-            if let Some(table) = self.collected.tables.get_mut(self.table) {
-                table.may_be_cascaded = true;
-            }
+        let flags = self.replacing(transaction, row);
+        if flags.may_be_cascaded() {
+            self.note_unchecked(transaction);
         }
         let borders = self.collected.tables.get(self.table).map_or(0, |table| table.borders.len() as u32);
         // What changed the table later is taken into account.
         let epoch = if row.flags.has(RowFlags::SETTLED) { u32::MAX } else { borders };
         let [table, map] = [self.table, self.map].map(|number| number as u32);
         let change = self.change.0;
-        let flags = row.flags;
-        self.put(&ScriptRecord::Row(ScriptRow { table, epoch, map, change, flags, text: row.text.into() }))
+        let kept = ScriptRow { table, epoch, map, change, flags, text: row.text.into() };
+        // Made again, it is deleted first: the row that may replace it tells how.
+        if self.direction == Direction::Redo && row.may_be_replaced && self.form != ScriptForm::Log {
+            let beyond = self.replaced.wait(kept.into_owned());
+            let spool = &mut self.collected.kept;
+            return beyond.map_or(Ok(()), |row| ScriptRecord::Row(row).put(spool));
+        }
+        self.put(&ScriptRecord::Row(kept))
+    }
+
+    /// The current transaction has a row that is changed unchecked, in the current table.
+    fn note_unchecked(&mut self, transaction: &FollowedTransaction) {
+        if self.cascading.replace(transaction.number) != Some(transaction.number) {
+            self.collected.cascading += 1;
+        }
+        if let Some(table) = self.collected.tables.get_mut(self.table) {
+            table.may_be_cascaded = true;
+        }
+    }
+
+    /// The flags of a row, which may be the one that a REPLACE inserted: what deletes it, or the one that it replaced, is not to check foreign
+    /// keys.
+    fn replacing(&mut self, transaction: &FollowedTransaction, row: &RowAt<'_>) -> RowFlags {
+        if self.form == ScriptForm::Log {
+            return row.flags;
+        }
+        let follows = row.flags.has(RowFlags::FOLLOWS_DELETED);
+        let flags = RowFlags(row.flags.0 & !RowFlags::FOLLOWS_DELETED);
+        let last = self.replaced.pass((self.table, row.keys), row.may_be_replaced);
+        let Some(keys) = last.filter(|_| follows && !flags.has(RowFlags::NO_FOREIGN_KEYS)) else {
+            return flags;
+        };
+        let has_same_keys = keys != 0 && keys == row.keys;
+        match self.collected.tables.get(self.table).filter(|_| has_same_keys) {
+            Some(SeenTable { database, table, .. }) => {
+                self.collected.split.insert(format!("{database}.{table}"), SplitRows::OfOneKey);
+            }
+            None => self.note_unchecked(transaction),
+        }
+        let unchecked = |flags: RowFlags| match has_same_keys {
+            // Nothing needs to be counted.
+            true => RowFlags(flags.0 & !RowFlags::SQL_FOREIGN_KEYS | RowFlags::NO_FOREIGN_KEYS),
+            false => RowFlags(flags.0 | RowFlags::NO_FOREIGN_KEYS),
+        };
+        match self.direction {
+            Direction::Undo => unchecked(flags),
+            Direction::Redo => {
+                self.replaced.change_flags(unchecked);
+                flags
+            }
+        }
     }
 
     /// The rows that foreign keys changed with this one stand before it, so that they are made again after it.

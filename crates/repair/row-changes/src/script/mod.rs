@@ -19,6 +19,7 @@ mod log;
 mod one_row;
 mod orphans;
 mod repeated;
+mod replaced;
 mod replay;
 mod session;
 mod unfit;
@@ -120,7 +121,7 @@ impl<'o> Script<'o> {
         (direction, form): (Direction, ScriptForm),
         across_ddl: bool,
     ) -> Self {
-        let mut follower = Follower::new(ScriptCollector::new(selection, direction));
+        let mut follower = Follower::new(ScriptCollector::new(selection, direction, form));
         if form == ScriptForm::Apply {
             follower.listener.looks_for_repeated();
         }
@@ -479,7 +480,7 @@ impl<'o> Script<'o> {
         self.follower.finish()?;
         let has_chosen = self.follower.has_chosen;
         let settings = Settings { direction: self.direction, across_ddl: self.across_ddl };
-        let mut collected = self.follower.listener.finish();
+        let mut collected = self.follower.listener.finish()?;
         for table in &mut collected.tables {
             let described = self
                 .schema
@@ -533,7 +534,7 @@ impl Rows {
     }
 
     /// The digest of what a row has in the columns of all keys; 0: that isn't known.
-    fn digest_of_keys(&self, table: &WrittenTable, row: &Row<'_, '_>) -> u128 {
+    fn key_digest(&self, table: &WrittenTable, row: &Row<'_, '_>) -> u128 {
         let ((Some(image), None) | (None, Some(image))) = (row.before, row.after) else { return 0 };
         if table.key.is_none() {
             return 0;
@@ -555,7 +556,7 @@ impl Renderer for Rows {
             ScriptForm::Sql => push_statement(out, table, row, self.direction),
             ScriptForm::Apply => ScriptChange::push(out, of, self.direction),
             ScriptForm::Log => {
-                let keys = self.digest_of_keys(table, row);
+                let keys = self.key_digest(table, row);
                 LoggedChange::push_front(out, |out| push_name(out, of), keys);
                 match push_images(out, table, row, self.direction) {
                     Ok(true) => RowOutcome::Statement { is_lenient: false },
@@ -600,6 +601,15 @@ impl Renderer for Rows {
 
     fn defers_conditions(&self) -> bool {
         self.defers_conditions
+    }
+
+    fn digest_of_keys(&self, table: &WrittenTable, row: &Row<'_, '_>) -> u128 {
+        // Those of a log stand with the images.
+        if self.form == ScriptForm::Log { 0 } else { self.key_digest(table, row) }
+    }
+
+    fn follows_replaced(&self) -> bool {
+        true
     }
 
     /// A row that is applied is compared with the server's.

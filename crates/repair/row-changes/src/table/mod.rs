@@ -14,7 +14,8 @@ use std::sync::Arc;
 use binlogz_binlog::row::{Cell, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_print::mysqlbinlog::push_identifier;
 use binlogz_schema::{
-    ColumnsNow, DefinedTable, HistoryPlace, KeptColumn, SchemaFile, TableHistory, TableThen, TurningPoint,
+    ColumnsNow, DefinedTable, HistoryPlace, KeptColumn, ReferentialRule, SchemaFile, TableHistory, TableThen,
+    TurningPoint,
 };
 
 pub(crate) use members::MemberNames;
@@ -40,6 +41,8 @@ pub(crate) struct WrittenTable {
     pub(crate) unfit: Option<String>,
     /// Whether its columns are those of the time of its rows, whatever statements changed them later.
     pub(crate) is_settled: bool,
+    /// Whether it has a foreign key to itself by which a deleted row takes others along, as far as foreign keys are known.
+    pub(crate) cascades_to_itself: bool,
     /// A place of the logs at which it was this table, where their history is known.
     pub(crate) place: HistoryPlace,
 }
@@ -123,6 +126,7 @@ impl WrittenTable {
             has_names: false,
             unfit: None,
             is_settled: false,
+            cascades_to_itself: false,
             place: HistoryPlace::END,
         };
         if let Some(file) = file.and_then(|file| file.table(&schema.database, &schema.table)) {
@@ -206,6 +210,12 @@ impl WrittenTable {
             column.members.clone_from(&facts.members);
         }
         self.in_keys.extend(file.keys.iter().flatten());
+        self.cascades_to_itself = file.foreign_keys.iter().any(|key| {
+            let is_own = |database: &String| database.as_bytes().eq_ignore_ascii_case(&self.schema.database);
+            key.on_delete == ReferentialRule::Cascade
+                && key.parent.eq_ignore_ascii_case(&file.name)
+                && key.database.as_ref().is_none_or(is_own)
+        });
         if self.key.is_none() {
             self.key = file.keys.iter().find(|key| self.is_never_null(key)).cloned();
         }

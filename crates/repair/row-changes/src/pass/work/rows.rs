@@ -60,7 +60,7 @@ impl<R: Renderer> PassWorker<'_, R> {
                 return Ok(());
             }
         };
-        let wants_next = is_chosen && self.renderer.needs_table_maps();
+        let wants_next = is_chosen && self.renderer.follows_replaced();
         let mut of_row = RowRecords {
             selection: self.selection,
             renderer: self.renderer,
@@ -69,9 +69,10 @@ impl<R: Renderer> PassWorker<'_, R> {
             operation,
             is_chosen,
             is_followed,
-            flags: flags_of(rows, table),
+            flags: flags_of(schema, rows, table),
             references,
             last_replaced: if wants_next { last_replaced(schema, rows) } else { None },
+            may_replace: wants_next && may_replace(rows),
             text: &mut self.text,
             records,
         };
@@ -124,9 +125,11 @@ impl<R: Renderer> PassWorker<'_, R> {
 }
 
 /// The flags of all rows of an event.
-fn flags_of(rows: &RowsEvent<'_>, table: &WrittenTable) -> u8 {
+fn flags_of(schema: &TableSchema, rows: &RowsEvent<'_>, table: &WrittenTable) -> u8 {
+    let is_unchecked = rows.flags.contains(RowsFlags::NO_FOREIGN_KEY_CHECKS)
+        || may_be_cascaded_unflagged(schema, rows, table);
     [
-        (rows.flags.contains(RowsFlags::NO_FOREIGN_KEY_CHECKS), RowFlags::NO_FOREIGN_KEYS),
+        (is_unchecked, RowFlags::NO_FOREIGN_KEYS),
         (rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY), RowFlags::SQL_FOREIGN_KEYS),
         (rows.flags.contains(RowsFlags::STMT_END), RowFlags::ENDS_STATEMENT),
         (Operation::of(rows.kind()) == Operation::Update, RowFlags::UPDATE),
@@ -137,13 +140,33 @@ fn flags_of(rows: &RowsEvent<'_>, table: &WrittenTable) -> u8 {
     .fold(0, |flags, (_, flag)| flags | flag)
 }
 
-/// The number of an event's last row, if REPLACE may have deleted it. It deletes rows like that.
+/// Whether a foreign key may have deleted rows of an event that says nothing of it. The rows that a cascade deletes in the table of the
+/// statement stand in one event with those that the statement itself deletes, the children in front of theirs and behind their parents.
+fn may_be_cascaded_unflagged(schema: &TableSchema, rows: &RowsEvent<'_>, table: &WrittenTable) -> bool {
+    let is_cascading = table.cascades_to_itself
+        && Operation::of(rows.kind()) == Operation::Delete
+        && rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY);
+    // The last row is one that the statement itself deleted.
+    is_cascading
+        && !(rows.flags.contains(RowsFlags::STMT_END) && count_rows(schema, rows).is_ok_and(|it| it == 1))
+}
+
+/// The number of an event's last row, if REPLACE may have deleted it.
 fn last_replaced(schema: &TableSchema, rows: &RowsEvent<'_>) -> Option<u64> {
-    let may_be_replaced = Operation::of(rows.kind()) == Operation::Delete
-        && rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY)
-        && !rows.flags.contains(RowsFlags::STMT_END);
     // Rows that can't be counted can't be read below either.
-    if may_be_replaced { count_rows(schema, rows).ok()?.checked_sub(1) } else { None }
+    if may_be_replaced(rows) { count_rows(schema, rows).ok()?.checked_sub(1) } else { None }
+}
+
+/// Whether REPLACE may have deleted the rows of an event. It deletes rows like that.
+fn may_be_replaced(rows: &RowsEvent<'_>) -> bool {
+    Operation::of(rows.kind()) == Operation::Delete
+        && rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY)
+        && !rows.flags.contains(RowsFlags::STMT_END)
+}
+
+/// Whether REPLACE may have inserted the first row of an event.
+fn may_replace(rows: &RowsEvent<'_>) -> bool {
+    Operation::of(rows.kind()) == Operation::Insert && rows.flags.contains(RowsFlags::USE_SQL_FOREIGN_KEY)
 }
 
 /// The maker of the records of an event's rows.
@@ -161,6 +184,8 @@ struct RowRecords<'w, R> {
     flags: u8,
     /// The number of the last row, where it matters what the log has after it.
     last_replaced: Option<u64>,
+    /// Whether REPLACE may have inserted the first row, where that matters.
+    may_replace: bool,
     /// The table's foreign keys, where it matters what the rows refer to.
     references: Option<EventReferences<'w>>,
     text: &'w mut Vec<u8>,
@@ -202,6 +227,11 @@ impl<R: Renderer> RowRecords<'_, R> {
     /// Passes on a chosen row's text.
     fn put_text(&mut self, row: &Row<'_, '_>, number: u64, is_unsure: bool) -> Result<(), Error> {
         self.text.clear();
+        let is_last_replaced = self.last_replaced == Some(number);
+        let keys = match is_last_replaced || self.may_replace && number == 0 {
+            true => self.renderer.digest_of_keys(self.table, row),
+            false => 0,
+        };
         let row = TableRow { table: self.table, operation: self.operation, row };
         let rendering = match is_unsure {
             true => self.renderer.render_unsure(row, None, self.text),
@@ -231,9 +261,11 @@ impl<R: Renderer> RowRecords<'_, R> {
             offset: self.event.position.offset,
             inside,
             row: number,
-            next_event: (self.last_replaced == Some(number)).then_some(next_event),
+            next_event: is_last_replaced.then_some(next_event),
             timestamp: self.event.header.timestamp,
             flags: RowFlags(self.flags | flags),
+            may_be_replaced: self.last_replaced.is_some(),
+            keys,
             text: self.text,
         };
         Ok(BatchRecord::Row(row).put(self.records)?)
