@@ -8,6 +8,7 @@ mod codecs;
 mod common;
 mod encrypted;
 mod erase;
+mod erase_blocks;
 mod exits;
 mod full_disk;
 mod growing;

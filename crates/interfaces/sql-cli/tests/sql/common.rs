@@ -157,6 +157,7 @@ impl LogRemains for ErasedRows<'_> {
             rows: erasure.counts.rows,
             same_until: erasure.same_until.unwrap(),
             block_begins: erasure.block_begins,
+            changed_blocks: erasure.changed_blocks,
         })
     }
 }

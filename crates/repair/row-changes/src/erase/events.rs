@@ -124,6 +124,8 @@ pub(super) struct RemainingLog<'o> {
     pub(super) same_until: Option<u64>,
     /// Where blocks began in the log as it was, and where what is left of them begins.
     pub(super) begins: Vec<(u64, u64)>,
+    /// Where those blocks began of which more than positions is other than it was.
+    pub(super) changed_blocks: BTreeSet<u64>,
 }
 
 impl<'o> RemainingLog<'o> {
@@ -134,6 +136,7 @@ impl<'o> RemainingLog<'o> {
             checksum: ChecksumAlgorithm::NONE,
             same_until: None,
             begins: Vec::new(),
+            changed_blocks: BTreeSet::new(),
         }
     }
 
@@ -188,6 +191,9 @@ impl<'o> RemainingLog<'o> {
     ) -> Result<(), Error> {
         if events.is_changed {
             self.same_until.get_or_insert(self.offset);
+            let begun = self.begins.last().map_or(0, |(before, _)| *before);
+            self.changed_blocks.insert(begun);
+            self.changed_blocks.extend(events.begins.values());
         }
         if let Some(event) = gtid {
             let has_length = event.header.event_type != EventType::MARIADB_GTID;

@@ -8,6 +8,7 @@
 //! ```
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_binlog::event::{
@@ -107,8 +108,8 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         self.blocks.first().copied().filter(|next| *next == self.offset)
     }
 
-    /// Reads the log to its end.
-    pub(super) fn run(&mut self, log: Arc<dyn ReadAt>) -> Result<(), Error> {
+    /// Reads the log to its end; the gaps are left out of it.
+    pub(super) fn run(&mut self, log: Arc<dyn ReadAt>, gaps: &[Range<u64>]) -> Result<(), Error> {
         let mut bytes = io::BufReader::with_capacity(1 << 20, InOrder::new(log));
         let mut magic = [0; MAGIC.len()];
         bytes.read_exact(&mut magic)?;
@@ -120,7 +121,14 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
         self.log.magic()?;
         self.offset = MAGIC.len() as u64;
         let mut event = Vec::new();
-        while read_event(&mut bytes, &mut event)? {
+        let mut gaps = gaps.iter().peekable();
+        loop {
+            while let Some(gap) = gaps.next_if(|gap| gap.start == self.offset) {
+                self.offset = gap.end;
+            }
+            if !read_event(&mut bytes, &mut event)? {
+                break;
+            }
             let size = event.len() as u64;
             let event_type = EventHeader::decode(&event)?.event_type;
             self.event(&event).map_err(|error| located(error, self.offset, event_type))?;
@@ -130,7 +138,8 @@ impl<'l, 'a, 'o> LogRewriting<'l, 'a, 'o> {
     }
 
     pub(super) fn finish(self) -> LogErasure {
-        LogErasure { counts: self.counts, same_until: self.log.same_until, block_begins: self.log.begins }
+        let RemainingLog { same_until, begins, changed_blocks, .. } = self.log;
+        LogErasure { counts: self.counts, same_until, block_begins: begins, changed_blocks }
     }
 
     /// The log ends, perhaps within a transaction, which stays as it is.

@@ -27,7 +27,9 @@ mod references;
 mod rows;
 mod statement;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 use binlogz_flow::{Input, ReadAt, walk};
@@ -78,6 +80,8 @@ pub struct LogErasure {
     pub same_until: Option<u64>,
     /// Of the blocks that were asked for, where they began and where what is left of them begins; those are missing that began within an event.
     pub block_begins: Vec<(u64, u64)>,
+    /// Where those of them began of which more than positions is other than it was; 0 is the first, which begins with the log.
+    pub changed_blocks: BTreeSet<u64>,
 }
 
 /// Goes over the logs of an archive in their order, and erases.
@@ -143,6 +147,30 @@ impl<'a> Eraser<'a> {
         blocks: &[u64],
         out: &mut dyn Write,
     ) -> Result<LogErasure, Error> {
+        self.take(name, (log, &[]), (blocks, out))
+    }
+
+    /// Counts what would be erased from the next log. Parts between two transactions may be left out of it, which have no such rows, statements
+    /// or texts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Eraser::write`].
+    pub fn look(
+        &mut self,
+        name: &str,
+        log: Arc<dyn ReadAt>,
+        gaps: &[Range<u64>],
+    ) -> Result<ErasureCounts, Error> {
+        self.take(name, (log, gaps), (&[], &mut io::sink())).map(|erasure| erasure.counts)
+    }
+
+    fn take(
+        &mut self,
+        name: &str,
+        (log, gaps): (Arc<dyn ReadAt>, &[Range<u64>]),
+        (blocks, out): (&[u64], &mut dyn Write),
+    ) -> Result<LogErasure, Error> {
         self.planned.begin_log(name);
         let mut rewriting = LogRewriting::new(
             self.aim,
@@ -151,7 +179,7 @@ impl<'a> Eraser<'a> {
             &mut self.findings,
             (blocks, out),
         );
-        rewriting.run(log)?;
+        rewriting.run(log, gaps)?;
         let erasure = rewriting.finish();
         self.counts.add(&erasure.counts);
         Ok(erasure)

@@ -25,7 +25,8 @@ mod walk;
 
 pub use former::UnpackedBlock;
 pub(crate) use packed::{
-    DealtFields, deal, former_columns, open_after, open_by, pack_bytes, packed_size_max, stands_alone,
+    DealtFields, deal, event_types, former_columns, is_by_columns, open_after, open_by, pack_bytes,
+    packed_size_max, stands_alone,
 };
 pub use packed::{Method, OpenBlock, open};
 pub(crate) use streams::FormerColumns;

@@ -25,15 +25,15 @@
 //! unpacker goes over the run's events to find them. A run that can't be taken apart, or would not come back identical,
 //! is packed as bytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use binlogz_binlog::MAGIC;
 use binlogz_binlog::header::HEADER_SIZE;
+use binlogz_binlog::{EventType, MAGIC};
 
 use crate::block::former::{BlockFinder, BlockImages, FormerImages, Formers, UnpackedBlock};
-use crate::block::layout::BlockLayout;
-use crate::block::streams::{CodePlaces, FormerColumns, Streams};
+use crate::block::layout::{BlockLayout, TYPE};
+use crate::block::streams::{CodePlaces, FormerColumns, SparseStreams, Streams};
 use crate::block::walk::{Dealer, FieldGatherer, Walk};
 use crate::codec::text::{self, ByteContent, Coder};
 use crate::codec::varint::{self, Taker};
@@ -193,6 +193,11 @@ pub(crate) fn stands_alone(packed: &[u8]) -> bool {
     matches!(packed.first(), Some(&(BYTES | TEXT_BEFORE | TEXT)))
 }
 
+/// Whether a block is packed by columns as they are now.
+pub(crate) fn is_by_columns(packed: &[u8]) -> bool {
+    packed.first() == Some(&COLUMNS)
+}
+
 /// Packs bytes about which nothing is known.
 pub(crate) fn pack_bytes(log: &[u8]) -> Result<Vec<u8>> {
     let mut packed = vec![BYTES];
@@ -312,6 +317,19 @@ pub(crate) fn front(packed: &[u8], size: usize) -> Result<(Vec<Vec<u8>>, Option<
         TEXT | TEXT_BEFORE => Ok((take_maps(&mut from)?, None)),
         _ => Ok((Vec::new(), None)),
     }
+}
+
+/// The types that events of a block of `size` bytes have; `None`: it isn't packed by columns as they are now.
+pub(crate) fn event_types(packed: &[u8], size: usize) -> Result<Option<BTreeSet<EventType>>> {
+    let (_, front) = front(packed, size)?;
+    let Some(Front { mut from, .. }) = front else { return Ok(None) };
+    let types = SparseStreams::find(&mut from, size)?.numbers(TYPE)?;
+    let of_number = |number: i64| {
+        let code = u8::try_from(number);
+        code.map(EventType).map_err(|_| Error::damaged("event type", number.to_string(), "0 to 255"))
+    };
+    let types: BTreeSet<i64> = types.into_iter().collect();
+    types.into_iter().map(of_number).collect::<Result<_>>().map(Some)
 }
 
 fn open_columns<'a>(

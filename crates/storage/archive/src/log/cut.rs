@@ -46,6 +46,20 @@ pub struct FormerBlock {
     pub size: usize,
     /// Where it is, and which blocks it refers to; `None`: others may be better now.
     pub references: Option<FormerReferences>,
+    /// What is taken over from it.
+    pub reuse: BlockReuse,
+}
+
+/// How much of a packed block is taken over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BlockReuse {
+    /// The code of columns that are as they were.
+    #[default]
+    Columns,
+    /// All of it, if it gives the bytes of the piece: only positions moved.
+    Whole,
+    /// All of it. Later blocks may refer to its rows, so these have to be known.
+    WholeReferred,
 }
 
 /// The blocks that a packed block refers to.

@@ -19,6 +19,6 @@ pub(crate) mod order;
 pub(crate) mod payloads;
 
 pub(crate) use cut::{BLOCK_SIZE_MAX, MAPS_MAX};
-pub use cut::{CutPiece, Cutter, FormerBlock, FormerReferences};
+pub use cut::{BlockReuse, CutPiece, Cutter, FormerBlock, FormerReferences};
 pub use framing::first_damage;
 pub use order::{numbered, sort_by_name};

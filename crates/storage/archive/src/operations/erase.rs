@@ -2,16 +2,18 @@
 //!
 //! ```text
 //! candidates  logs with blocks that may hold such rows, by the index; and objects with parts that nobody looks for any more
-//! rewrite     each of them, whole, into a temporary file; the caller says what is left of it
+//! look        only at these blocks, and at those with statements or their texts
+//! rewrite     each log that has such rows, whole, into a temporary file; the caller says what is left of it
 //! pack        it anew, and with it the other logs of the objects that are given up, byte for byte as they were
 //! manifest    once a segment is stored and read back; the former objects are retired, as `merge` does it
 //! ```
 //!
 //! An object can't be changed, and a later block of it may refer to rows of an earlier one. So nothing of an object stays that held a value:
-//! blocks, columns, index, key filters and directory are all made of what is left. A run that is killed at any point leaves an archive that is
-//! whole. The next run finds what it hadn't come to, and the objects that still have a part of a log from before.
+//! index, key filters and directory are made of what is left. So are blocks, but for those of which only positions moved: they stay as they are
+//! packed if they give what is left, with the rows to which they refer as these are now. A run that is killed at any point leaves an archive that
+//! is whole. The next run finds what it hadn't come to, and the objects that still have a part of a log from before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -26,7 +28,8 @@ use crate::operations::digest::Hasher;
 use crate::operations::former_blocks::FormerBlocks;
 use crate::operations::merge::restored;
 use crate::operations::part::{BlockRun, ObjectContents, runs, stray_runs};
-pub use crate::operations::plain_logs::{PlainLogs, read_ahead};
+use crate::operations::plain_logs::read_ahead;
+pub use crate::operations::plain_logs::{PlainLog, PlainLogs};
 use crate::operations::prune::{Keep, PruneSummary, prune};
 use crate::operations::restore::{self, LastObject};
 pub use crate::operations::written_logs::{LogRemains, WrittenRemains};
@@ -40,6 +43,28 @@ pub struct EraseCandidates {
     pub logs: Vec<FileEntry>,
     /// Objects with parts, which may hold it, of logs that are no longer looked for there: they were removed, or packed anew.
     pub strays: BTreeSet<ObjectName>,
+    /// By the names of logs: where those runs begin that may hold it, have statements or their texts, or events in no transaction. Of others,
+    /// nobody knows.
+    starts: BTreeMap<String, BTreeSet<u64>>,
+}
+
+impl EraseCandidates {
+    /// Every log may hold it, anywhere.
+    pub fn all_logs(&mut self, manifest: &Manifest) {
+        self.logs.clone_from(&manifest.files);
+        self.starts.clear();
+    }
+
+    /// Gives the logs to `taker`, one after the other, without the parts that can't hold it and have no statements.
+    pub fn read_ahead<T>(
+        &self,
+        storage: &dyn ArchiveStorage,
+        workers: usize,
+        taker: impl FnOnce(&mut PlainLogs) -> T,
+    ) -> T {
+        let starts = |file: &FileEntry| self.starts.get(file.name.as_str()).cloned();
+        read_ahead(storage, &self.logs, &starts, workers, taker)
+    }
 }
 
 /// Looks for logs and objects with blocks that are wanted. A block of which the index tells nothing is.
@@ -64,12 +89,33 @@ pub fn candidates(
             }
             objects.push(told);
         }
-        let of_log = runs(file, &objects)?;
-        if of_log.is_none_or(|of_log| of_log.iter().any(&mut *is_wanted)) {
+        let Some(of_log) = runs(file, &objects)? else {
             found.logs.push(file.clone());
+            continue;
+        };
+        let wanted: Vec<bool> = of_log.iter().map(&mut *is_wanted).collect();
+        if wanted.contains(&true) {
+            found.logs.push(file.clone());
+            // The places of runs among payloads are not those of the log as it is packed.
+            if file.payload_level.is_none() {
+                let starts = starts(&of_log, &wanted, &objects)?;
+                found.starts.insert(file.name.to_string(), starts);
+            }
         }
     }
     Ok(found)
+}
+
+/// Where the runs begin that are wanted, or have anything but rows.
+fn starts(runs: &[BlockRun<'_>], wanted: &[bool], objects: &[Arc<ObjectContents>]) -> Result<BTreeSet<u64>> {
+    let mut starts = BTreeSet::new();
+    for (run, is_wanted) in runs.iter().zip(wanted) {
+        let is_read = *is_wanted || run.may_have_statements() || run.may_have_loose();
+        if is_read || run.may_have_texts(objects)? {
+            starts.insert(run.start());
+        }
+    }
+    Ok(starts)
 }
 
 fn has_wanted_stray(
@@ -213,7 +259,7 @@ fn pack_anew(
     let erased: Vec<_> = manifest.files.iter().filter(|file| has_name(&plan.logs, file)).cloned().collect();
     let moved: Vec<_> = manifest.files.iter().filter(|file| has_name(&plan.neighbours, file)).collect();
     // The other threads write and pack.
-    read_ahead(storage, &erased, options.workers.div_ceil(2), |plain_logs| {
+    read_ahead(storage, &erased, &|_| None, options.workers.div_ceil(2), |plain_logs| {
         let at = (seconds(options.now), options.table.as_str());
         let written = WrittenLogs { storage, files: &manifest.files, erased: &erased, moved: &moved, at };
         written.in_turn((plain_logs, remains), &mut |file, written| {
@@ -242,7 +288,7 @@ fn repacked(
 ) -> Result<Result<()>> {
     match restored(storage, file, options.workers) {
         Ok(log) => {
-            creator.repack(file, log, &FormerBlocks::of(storage, file)?)?;
+            creator.repack(file, log, &FormerBlocks::of(storage, file)?.unchanged().keeping_references())?;
             summary.repacked += 1;
             Ok(Ok(()))
         }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use binlogz_binlog::gtid::GtidSet;
+use binlogz_binlog::{EventClass, EventType};
 use binlogz_flow::Input;
 use binlogz_scratch_file::Scratch;
 
@@ -191,6 +192,20 @@ impl BlockRun<'_> {
     /// Whether it may have statements other than transaction control.
     pub fn may_have_statements(&self) -> bool {
         self.any(|block| block.has_statements)
+    }
+
+    /// Whether it may have texts of statements beside their rows, of which the contents don't tell: the types of its events are taken from its
+    /// blocks.
+    pub(super) fn may_have_texts(&self, objects: &[Arc<ObjectContents>]) -> Result<bool> {
+        let is_text = |event_type: EventType| event_type.class() == EventClass::RowsStatement;
+        for (place, number) in self.places() {
+            let Some(told) = objects.get(place) else { return Ok(true) };
+            let types = told.object.event_types(number)?;
+            if types.is_none_or(|types| types.into_iter().any(is_text)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether it may have XA COMMIT or XA ROLLBACK.

@@ -1,5 +1,6 @@
 //! What is left of the logs of an erasure, one after the other: while one is packed, the next is written.
 
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
@@ -47,6 +48,8 @@ pub struct WrittenRemains {
     pub same_until: u64,
     /// Where blocks began, and where what is left of them begins in the output, as far as it is known: they are packed faster.
     pub block_begins: Vec<(u64, u64)>,
+    /// Where those blocks began of which more than positions is other than it was.
+    pub changed_blocks: BTreeSet<u64>,
 }
 
 /// The logs of an erasure.
@@ -107,7 +110,7 @@ impl<'p> WrittenLogs<'p> {
             let is_named = |one: &FileEntry| one.name == file.name;
             let written = match self.erased.iter().any(is_named) {
                 true => Some(match plain_logs.next_log() {
-                    Ok(plain) => Ok(self.written(file, plain, remains)?),
+                    Ok(plain) => Ok(self.written(file, plain.bytes, remains)?),
                     Err(error) => Err(error),
                 }),
                 false => {
@@ -133,7 +136,7 @@ impl<'p> WrittenLogs<'p> {
         let log = Scratch::new().map_err(Error::io("make a temporary file"))?;
         let mut out = BufWriter::with_capacity(1 << 18, log);
         let former = FormerBlocks::of(self.storage, file)?;
-        let WrittenRemains { rows, same_until, block_begins } =
+        let WrittenRemains { rows, same_until, block_begins, changed_blocks } =
             remains.write(file, plain, &former.begins(), &mut out)?;
         out.flush().map_err(Error::io("write a temporary file"))?;
         let log =
@@ -143,7 +146,7 @@ impl<'p> WrittenLogs<'p> {
         Ok(WrittenLog {
             log: Arc::new(log),
             note: ErasureNote { at, table: table.to_owned(), rows, same_until },
-            former: former.moved(&block_begins).keeping_references(),
+            former: former.moved(&block_begins, &changed_blocks).keeping_references(),
             digest: (sha256, size),
         })
     }

@@ -1,9 +1,12 @@
 //! Reads an object: its index, then the blocks that are wanted. The byte table is that of [`crate::format::ends`].
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::block::UnpackedBlock;
+use binlogz_binlog::EventType;
+
+use crate::block::{self, UnpackedBlock};
 use crate::error::{Error, Result};
 use crate::format::contents::{BlockFindings, ListedTable};
 use crate::format::ends::{HEAD_SIZE, read_end, read_version};
@@ -11,7 +14,7 @@ use crate::format::index::ContentsEntry;
 use crate::format::version::{VERSION, VERSION_DEFINITIONS, VERSION_HEADERS};
 use crate::format::{BlockEntry, Contents, Index};
 use crate::format::{BlockHeader, index_anew};
-use crate::log::{BLOCK_SIZE_MAX, CutPiece, FormerBlock, FormerReferences, events};
+use crate::log::{BLOCK_SIZE_MAX, BlockReuse, CutPiece, FormerBlock, FormerReferences, events};
 use crate::segment::unpacker::{self, PackedBlocks, UnpackedBlocks};
 use crate::storage::ReadRange;
 
@@ -255,7 +258,17 @@ impl Object {
             number,
             blocks: entry.references.clone(),
         });
-        Ok(FormerBlock { packed, size: entry.size as usize, references })
+        Ok(FormerBlock { packed, size: entry.size as usize, references, reuse: BlockReuse::default() })
+    }
+
+    /// The types that events of a block have; `None`: it isn't packed by columns as they are now.
+    ///
+    /// # Errors
+    ///
+    /// A block that can't be read or is damaged; the error names it with its transactions.
+    pub(crate) fn event_types(&self, number: u32) -> Result<Option<BTreeSet<EventType>>> {
+        let FormerBlock { packed, size, .. } = self.packed(number)?;
+        block::event_types(&packed, size).map_err(|error| self.name_it(number, error))
     }
 
     /// Names the object, if the error does not.

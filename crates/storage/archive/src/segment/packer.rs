@@ -5,6 +5,8 @@
 //! pieces → dealt out, in order → columns coded and taken again, several at once → gathered, compared, written, in order
 //! ```
 //!
+//! A block that is to stay as it was packed in another object ([`BlockReuse`]) is neither dealt out nor coded, only compared.
+//!
 //! The result depends only on the input: the exact sizes of the earlier blocks decide whether a segment is
 //! full.
 
@@ -28,7 +30,7 @@ use crate::format::ends::{self, HEAD_SIZE, MAGIC};
 use crate::format::index::ContentsEntry;
 use crate::format::version::VERSION;
 use crate::format::{BlockEntry, Index, LogEntry};
-use crate::log::{BLOCK_SIZE_MAX, CutPiece, FormerReferences, events};
+use crate::log::{BLOCK_SIZE_MAX, BlockReuse, CutPiece, FormerBlock, FormerReferences, events};
 use crate::segment::budget::Budget;
 use crate::segment::unpacker::{self, CLOSURE_MAX, UnpackedBlocks};
 
@@ -89,9 +91,17 @@ struct History {
 struct Job {
     piece: CutPiece,
     references: Vec<u32>,
-    dealt: Result<DealtFields>,
+    work: BlockWork,
     /// The memory of its columns, taken from the budget.
     memory: usize,
+}
+
+/// What there is to do for a block.
+enum BlockWork {
+    /// To code its fields.
+    Code(Result<DealtFields>),
+    /// Nothing: it stays as it was packed.
+    Keep(Vec<u8>),
 }
 
 struct CodedPiece {
@@ -102,6 +112,8 @@ struct CodedPiece {
     opened: Option<OpenBlock>,
     /// The memory of its columns, taken from the budget.
     memory: usize,
+    /// Whether it is as it was packed before.
+    is_kept: bool,
     found: BlockFindings,
     /// The block's transactions; `None`: they aren't told.
     directory: Option<CodedDirectory>,
@@ -258,7 +270,13 @@ impl Segment {
             let mut entry = BlockEntry::of(&job.piece);
             entry.log = log;
             entry.references = job.references;
-            let packed = job.dealt.and_then(|dealt| dealt.code(&job.piece.log, level, &mut former));
+            let is_kept = matches!(job.work, BlockWork::Keep(_));
+            let packed = match job.work {
+                BlockWork::Code(dealt) => {
+                    dealt.and_then(|dealt| dealt.code(&job.piece.log, level, &mut former))
+                }
+                BlockWork::Keep(packed) => Ok(packed),
+            };
             if packed.as_ref().is_ok_and(|packed| block::stands_alone(packed)) {
                 entry.references.clear();
             }
@@ -270,15 +288,26 @@ impl Segment {
             let found = BlockFindings::of(&job.piece, lengths.as_ref(), VERSION);
             let directory = job.piece.directory.as_ref();
             let directory = directory.map(|told| CodedDirectory::of(told, job.piece.offset)).transpose()?;
-            Ok(CodedPiece { piece: job.piece, entry, packed, opened, memory: job.memory, found, directory })
+            Ok(CodedPiece {
+                piece: job.piece,
+                entry,
+                packed,
+                opened,
+                memory: job.memory,
+                is_kept,
+                found,
+                directory,
+            })
         };
         let keep = |coded: CodedPiece| {
             let size = coded.piece.log.len();
             let size_max = stored_size_max(size, header_max);
             let origin = coded.piece.origin;
-            let CodedPiece { piece, entry, packed: coded, opened, memory, found, directory } = coded;
+            let CodedPiece { piece, entry, packed: coded, opened, memory, is_kept, found, directory } = coded;
             let coded = coded.ok().zip(opened);
-            let (bytes, mut entry) = check(&*file, &index.blocks, kept, (piece, entry, coded), workers)?;
+            let anew = is_kept.then_some(level);
+            let (bytes, mut entry) =
+                check(&*file, &index.blocks, kept, (piece, entry, coded), (anew, workers))?;
             budget.give_back(memory);
             let mut told = found.told(entry.packed_size, &mut |name| tables.of(name));
             told.origin = origin;
@@ -334,6 +363,14 @@ fn stored_size_max(size: usize, header_max: u64) -> u64 {
     packed_size + directory::room(packed_size) + header_max + size as u64 / 8
 }
 
+/// Memory of the columns that are taken from a block that stays as it was packed, as a multiple of its plain bytes.
+const KEPT_FACTOR: usize = 3;
+
+/// Whether a block may stay as it was packed; it is compared with the piece of this size afterwards.
+fn stays(former: &FormerBlock, size: usize) -> bool {
+    former.reuse != BlockReuse::Columns && former.size == size && block::is_by_columns(&former.packed)
+}
+
 /// The columns of the block that the piece is what is left of. Without them all are coded.
 fn former_columns(piece: &mut CutPiece) -> FormerColumns {
     let former = piece.former.take();
@@ -354,32 +391,49 @@ fn directory_of(
     })
 }
 
-/// Gathers a block from the columns that were taken from its packed bytes, and compares it; if it does not come back the same, it is packed as
-/// bytes.
+/// Packs a block that refers to no other.
+fn packed_alone(piece: &CutPiece, level: Level) -> Result<(Vec<u8>, OpenBlock)> {
+    let dealt = block::deal(piece, 0, &mut FormerImages::default(), &[])?;
+    let packed = dealt.code(&piece.log, level, &mut FormerColumns::default())?;
+    let opened = block::open(&packed, piece.log.len())?;
+    Ok((packed, opened))
+}
+
+/// Gathers a block from the columns that were taken from its packed bytes, and compares it; if it does not come back the same, it is packed
+/// `anew` at a level, else as bytes.
 fn check(
     file: &Scratch,
     entries: &[BlockEntry],
     kept: &UnpackedBlocks,
     (piece, mut entry, packed): (CutPiece, BlockEntry, Option<(Vec<u8>, OpenBlock)>),
-    workers: usize,
+    (anew, workers): (Option<Level>, usize),
 ) -> Result<(Vec<u8>, BlockEntry)> {
     let read = |entry: &BlockEntry| {
         let mut bytes = vec![0; entry.packed_size as usize];
         file.read_exact_at(&mut bytes, entry.at).map_err(Error::io("read a temporary file"))?;
         Ok(bytes)
     };
-    let gather = |opened: OpenBlock| {
+    let gather = |opened: OpenBlock, references: &[u32]| {
         let sources =
-            entry.references.iter().map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
+            references.iter().map(|&reference| unpacker::one(entries, &read, kept, reference, workers));
         opened.gather(entry.offset, sources.collect::<Result<_>>()?)
     };
     let number = entries.len() as u32;
     let size_max = block::packed_size_max(piece.log.len());
-    let packed = packed.filter(|(packed, _)| packed.len() <= size_max).and_then(|(packed, opened)| {
-        let unpacked = gather(opened).ok().filter(|unpacked| unpacked.log == piece.log)?;
+    let compared = |packed: Option<(Vec<u8>, OpenBlock)>, references: &[u32]| {
+        let (packed, opened) = packed.filter(|(packed, _)| packed.len() <= size_max)?;
+        let unpacked = gather(opened, references).ok().filter(|unpacked| unpacked.log == piece.log)?;
         kept.put(number, Arc::new(unpacked));
         Some(packed)
-    });
+    };
+    let mut packed = compared(packed, &entry.references);
+    if packed.is_none()
+        && let Some(level) = anew
+    {
+        // A row to which it refers lost values.
+        packed = compared(packed_alone(&piece, level).ok(), &[]);
+        entry.references.clear();
+    }
     let packed = match packed {
         Some(packed) => {
             entry.method = if block::stands_alone(&packed) { Method::Bytes } else { Method::Columns };
@@ -404,39 +458,63 @@ fn check(
 impl History {
     /// Deals out a piece: with the references of the block that it is what is left of; or, if it pays, once more with references to the blocks
     /// that hold its rows.
-    fn deal(&mut self, piece: CutPiece) -> Job {
+    fn deal(&mut self, mut piece: CutPiece) -> Job {
         let number = self.sizes.len() as u32;
         let former = piece.former.as_ref().and_then(|former| former.references.clone());
         let known = former.as_ref().and_then(|former| self.moved(former, piece.log.len() as u64));
         let mut references = known.clone().unwrap_or_default();
-        let mut dealt = block::deal(&piece, number, &mut self.finder, &references);
-        if let Ok(first) = &dealt
-            && known.is_none()
-        {
-            references = self.choose(&first.gains, piece.log.len() as u64);
-            if !references.is_empty() {
-                dealt = block::deal(&piece, number, &mut self.finder, &references);
+        let is_in_order = known.as_ref().is_some_and(|known| known.is_sorted());
+        let kept = piece.former.take_if(|former| is_in_order && stays(former, piece.log.len()));
+        let (work, memory) = match kept {
+            Some(former) => {
+                if former.reuse == BlockReuse::WholeReferred {
+                    drop(self.dealt(&piece, number, &references));
+                }
+                (BlockWork::Keep(former.packed), piece.log.len() * KEPT_FACTOR)
             }
-        }
+            None => {
+                references.sort_unstable();
+                let mut dealt = block::deal(&piece, number, &mut self.finder, &references);
+                if let Ok(first) = &dealt
+                    && known.is_none()
+                {
+                    references = self.choose(&first.gains, piece.log.len() as u64);
+                    if !references.is_empty() {
+                        dealt = block::deal(&piece, number, &mut self.finder, &references);
+                    }
+                }
+                self.forget_taken(&mut dealt, &piece);
+                let memory = dealt.as_ref().map_or(0, DealtFields::memory);
+                (BlockWork::Code(dealt), memory)
+            }
+        };
         if let Some(former) = former {
             self.moved.insert((former.object, former.number), number);
-        }
-        if let Ok(dealt) = &mut dealt {
-            self.finder.forget(std::mem::take(&mut dealt.taken), &piece.log);
         }
         self.sizes.push(piece.log.len() as u64);
         let mut closure = self.closure(&references);
         closure.insert(number);
         self.closures.push(closure);
-        let memory = dealt.as_ref().map_or(0, DealtFields::memory);
-        Job { piece, references, dealt, memory }
+        Job { piece, references, work, memory }
     }
 
-    /// What became of the blocks to which one of this size referred; `None`: one isn't here, or they are too many bytes now.
+    /// Deals out a piece with these references, for the rows that later ones may refer to.
+    fn dealt(&mut self, piece: &CutPiece, number: u32, references: &[u32]) -> Result<DealtFields> {
+        let mut dealt = block::deal(piece, number, &mut self.finder, references);
+        self.forget_taken(&mut dealt, piece);
+        dealt
+    }
+
+    fn forget_taken(&mut self, dealt: &mut Result<DealtFields>, piece: &CutPiece) {
+        if let Ok(dealt) = dealt {
+            self.finder.forget(std::mem::take(&mut dealt.taken), &piece.log);
+        }
+    }
+
+    /// What became of the blocks to which one of this size referred, in their order; `None`: one isn't here, or they are too many bytes now.
     fn moved(&self, former: &FormerReferences, size: u64) -> Option<Vec<u32>> {
         let place = |block: &u32| self.moved.get(&(Arc::clone(&former.object), *block)).copied();
-        let mut references = former.blocks.iter().map(place).collect::<Option<Vec<u32>>>()?;
-        references.sort_unstable();
+        let references = former.blocks.iter().map(place).collect::<Option<Vec<u32>>>()?;
         (self.size(&self.closure(&references)) + size <= CLOSURE_MAX).then_some(references)
     }
 

@@ -70,7 +70,8 @@ impl LogRemains for Blanking {
         out.write_all(&left).map_err(Error::writing)?;
         // Nothing moves.
         let block_begins = blocks.iter().map(|begin| (*begin, *begin)).collect();
-        Ok(WrittenRemains { rows: count, same_until: 4, block_begins })
+        // Blocks that aren't as they were are found by comparing.
+        Ok(WrittenRemains { rows: count, same_until: 4, block_begins, changed_blocks: BTreeSet::new() })
     }
 }
 

@@ -10,7 +10,7 @@ use binlogz_archive::Level;
 use binlogz_archive::block::UnpackedBlock;
 use binlogz_archive::create::{self, CreateOutcome, Creator};
 use binlogz_archive::format::{BlockEntry, FileEntry, Manifest};
-use binlogz_archive::log::{Cutter, FormerBlock, FormerReferences};
+use binlogz_archive::log::{BlockReuse, Cutter, FormerBlock, FormerReferences};
 use binlogz_archive::segment::{Object, Segment};
 use binlogz_archive::storage::ArchiveFolder;
 use binlogz_archive::storage::{ArchiveStorage, ReadRange};
@@ -69,7 +69,12 @@ fn packed_anew(logs: &[Vec<u8>], references: &[Vec<u32>]) -> (Vec<Vec<u32>>, Vec
                 let blocks = references[number as usize].clone();
                 let references = Some(FormerReferences { object: "former".into(), number, blocks });
                 // Without their bytes all columns are coded.
-                piece.former = Some(FormerBlock { packed: Vec::new(), size: 0, references });
+                piece.former = Some(FormerBlock {
+                    packed: Vec::new(),
+                    size: 0,
+                    references,
+                    reuse: BlockReuse::default(),
+                });
                 number += 1;
             }
             Ok(piece)

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use binlogz_archive::erase::{self, EraseCandidates, LogRemains, PlainLogs, WrittenRemains};
+use binlogz_archive::erase::{self, EraseCandidates, LogRemains, PlainLog, PlainLogs, WrittenRemains};
 use binlogz_archive::format::{FileEntry, Manifest};
 use binlogz_archive::storage::{ArchiveStorage, ObjectName};
 use binlogz_archive::{Error as ArchiveError, Result as ArchiveResult, Scratch};
@@ -55,7 +55,7 @@ pub(super) struct EraseSurvey {
     pub(super) in_use: Vec<FileEntry>,
     /// Objects with parts that nobody looks for, and that may have such rows.
     pub(super) strays: BTreeSet<ObjectName>,
-    /// How many logs were read whole.
+    /// How many logs were looked at for such rows; of the others, statements alone were read.
     pub(super) read: usize,
     /// How many there are.
     pub(super) logs: usize,
@@ -127,9 +127,8 @@ impl<'p> ErasePasses<'p> {
         eraser: &mut Eraser<'p>,
     ) -> Result<Vec<(FileEntry, ErasureCounts)>> {
         let storage = self.archive.storage;
-        erase::read_ahead(storage, &candidates.logs, self.workers, |plain_logs| {
-            self.look_at(candidates, plain_logs, eraser)
-        })
+        candidates
+            .read_ahead(storage, self.workers, |plain_logs| self.look_at(candidates, plain_logs, eraser))
     }
 
     fn look_at(
@@ -147,12 +146,10 @@ impl<'p> ErasePasses<'p> {
                 self.pass(eraser, file)?;
                 continue;
             }
-            let plain = plain_logs.next_log().map_err(failure(self.archive.place))?;
-            let erasure = eraser
-                .write(&file.name, plain, &[], &mut io::sink())
-                .map_err(|error| self.failure(file, &error))?;
-            if erasure.counts.is_any() {
-                held.push((file.clone(), erasure.counts));
+            let PlainLog { bytes, gaps } = plain_logs.next_log().map_err(failure(self.archive.place))?;
+            let counts = eraser.look(&file.name, bytes, &gaps).map_err(|error| self.failure(file, &error))?;
+            if counts.is_any() {
+                held.push((file.clone(), counts));
             }
         }
         Ok(held)
@@ -167,7 +164,7 @@ impl<'p> ErasePasses<'p> {
         });
         let mut candidates = found.map_err(failure(self.archive.place))?;
         if every_log {
-            candidates.logs.clone_from(&self.archive.manifest.files);
+            candidates.all_logs(self.archive.manifest);
         }
         Ok(candidates)
     }
@@ -249,7 +246,8 @@ impl LogRemains for ErasedRemains<'_, '_> {
     ) -> ArchiveResult<WrittenRemains> {
         let written = self.eraser.write(&file.name, plain, blocks, out);
         let written = written.map_err(|error| self.passes.failure(file, &error));
-        let LogErasure { counts, same_until, block_begins } = self.kept(written)?;
-        Ok(WrittenRemains { rows: counts.rows, same_until: same_until.unwrap_or_default(), block_begins })
+        let LogErasure { counts, same_until, block_begins, changed_blocks } = self.kept(written)?;
+        let same_until = same_until.unwrap_or_default();
+        Ok(WrittenRemains { rows: counts.rows, same_until, block_begins, changed_blocks })
     }
 }
