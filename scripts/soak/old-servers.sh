@@ -12,5 +12,6 @@ done
 OLD_REPLICAS_EVENTS=5000 OLD_REPLICAS_ROWS=20000 scripts/run-tests.sh --quiet --package binlogz --test relay -- --nocapture older_replicas
 scripts/run-tests.sh --quiet --package binlogz --test relay -- --ignored old_sources
 scripts/run-tests.sh --quiet --package binlogz --test relay -- --ignored old_replica_guide
+scripts/run-tests.sh --quiet --package binlogz --test relay -- --ignored an_old_receiver
 scripts/run-tests.sh --quiet --package binlogz-stats --test stats -- --ignored
 scripts/run-tests.sh --quiet --package binlogz --test archive -- --ignored --nocapture codecs

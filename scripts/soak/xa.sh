@@ -6,7 +6,7 @@
 #
 # Once with checksums, and once without.
 #
-# usage: xa.sh; SEED=N repeats the statements, RELAY_XA_STEPS=N makes more of them
+# usage: xa.sh; SEED=N repeats the statements, RELAY_XA_STEPS=N makes more of them, RELAY_XA_REPLICAS="mariadb-10.1" has these replicas alone
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

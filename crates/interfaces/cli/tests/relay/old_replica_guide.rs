@@ -152,7 +152,7 @@ fn the_guide_for_old_replicas_on_every_old_server() {
     is_followed_by(&[
         (Tool::Mysql5614, "mysql-5.6"),
         (Tool::Mysql56, "mysql-5.6"),
-        (Tool::Mariadb101, "mariadb-10.2"),
+        (Tool::Mariadb101, "mariadb-10.1"),
         (Tool::Mariadb102, "mariadb-10.2"),
         (Tool::Mariadb105, "mariadb-10.2"),
         (Tool::Mariadb, "mariadb-10.2"),

@@ -77,9 +77,6 @@ pub(super) enum Weakness {
     /// MySQL 5.6.14 by GTID (bugs 69758 and 69943 of MySQL): it counts a transaction as received from its GTID event on, so one that a
     /// broken connection cut is never asked for again, and half of it may be committed under the next one's GTID.
     CutTransaction,
-    /// MariaDB 10.1: stopped at an event that it leaves out, such as a filler, its receiver writes a rotate event without a checksum into a
-    /// relay log with checksums, and its applier can't read that.
-    StopWhileBehind,
 }
 
 /// A replica, and how it follows.
@@ -107,7 +104,6 @@ impl XaFollower {
         let way = if by_gtid { "GTID" } else { "position" };
         let weakness = match tool {
             Tool::Mysql5614 if by_gtid => Weakness::CutTransaction,
-            Tool::Mariadb101 => Weakness::StopWhileBehind,
             _ => Weakness::None,
         };
         let mut follower = XaFollower { name: String::new(), weakness, by_gtid, server };

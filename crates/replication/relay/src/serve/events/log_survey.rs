@@ -18,7 +18,7 @@ use binlogz_binlog::{ChecksumAlgorithm, EventClass, EventHeader};
 use binlogz_flow::{EventSpan, LogStart, Walker};
 
 use super::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, HELD_SIZE_MAX};
-use super::profiles::{ReaderProfile, Treatment, Treatments};
+use super::profiles::{FillerKind, ReaderProfile, Treatment, Treatments};
 use super::table_choice::TableChoice;
 
 /// How often the clock is asked: after so many events.
@@ -204,7 +204,7 @@ impl SurveyedThing {
         treatment: Treatment,
         alone: Treatments,
     ) -> SurveyedThing {
-        let only = ReaderProfile { treatments: alone, ..*profile };
+        let only = ReaderProfile { treatments: alone, fillers: FillerKind::Ignorable, ..*profile };
         SurveyedThing {
             profile: profile.name,
             name,

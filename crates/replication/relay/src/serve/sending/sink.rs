@@ -17,6 +17,7 @@ use binlogz_wire::packet;
 use crate::replicas::dumps::DumpProgress;
 use crate::serve::connections::transport::DumpConnection;
 use crate::serve::events::fitting::{EventCare, EventFitting, EventPlace, FittedEvent, QueuedEvent, filler};
+use crate::serve::events::profiles::FillerKind;
 use crate::serve::events::xa::XaRendering;
 
 /// Bytes collected for each write.
@@ -273,8 +274,10 @@ impl EventSink {
             progress.left_out_rows();
         }
         self.packets.begin(replaced.event_size, wants_ack, &mut self.out);
+        let kind =
+            self.fitting.as_ref().map_or(FillerKind::Ignorable, |fitting| fitting.filler_for(replaced));
         let checksum = self.checksum;
-        filler::write(replaced, checksum, |bytes| {
+        filler::write(replaced, kind, checksum, |bytes| {
             self.packets.body(bytes, &mut self.out);
             self.flush_if_full()
         })
@@ -660,10 +663,10 @@ mod tests {
     }
 
     /// What is shown of each event that a client without XA is sent of a transaction, and where it ends.
-    fn rendered(log: &[u8], rendering: XaRendering, size: usize) -> Vec<(String, u32)> {
+    fn rendered(log: &[u8], profile: &str, rendering: XaRendering, size: usize) -> Vec<(String, u32)> {
         let taken = Taken::default();
         let mut sink = EventSink::new(taken.clone(), 1);
-        sink.fit(EventFitting::new(ReaderProfile::of_name("mariadb-10.2").unwrap(), &TableChoice::default()));
+        sink.fit(EventFitting::new(ReaderProfile::of_name(profile).unwrap(), &TableChoice::default()));
         sink.begin_file(4, 4, ChecksumAlgorithm::CRC32, 90_704);
         sink.render_xa(Some(rendering));
         log.chunks(size).for_each(|piece| sink.write_all(piece).unwrap());
@@ -711,19 +714,31 @@ mod tests {
             ends.push(header.end_log_pos);
             rest = &rest[header.event_size as usize..];
         }
-        for (rendering, expected) in [
+        let (empty, plain) = (XaRendering::Empty, XaRendering::Plain);
+        let comment = "# left out";
+        for (profile, rendering, expected) in [
             (
-                XaRendering::Empty,
+                "mariadb-10.2",
+                empty,
                 ["Gtid", "BEGIN", "Ignorable", "Ignorable", "Ignorable", "COMMIT", "Ignorable"],
             ),
             (
-                XaRendering::Plain,
+                "mariadb-10.2",
+                plain,
                 ["Gtid", "BEGIN", "TableMap", "WriteRows", "SAVEPOINT a", "Ignorable", "Xid"],
+            ),
+            // It keeps each event; the last one has room for the begin of a comment.
+            ("mariadb-10.1", empty, [comment, "BEGIN", comment, comment, comment, "COMMIT", "#"]),
+            (
+                "mariadb-10.1",
+                plain,
+                [comment, "BEGIN", "TableMap", "WriteRows", "SAVEPOINT a", comment, "Xid"],
             ),
         ] {
             for size in [1, 30, 1 << 20] {
-                let sent = rendered(&prepared, rendering, size);
-                let (shown, ended): (Vec<_>, Vec<_>) = sent.into_iter().unzip();
+                let sent = rendered(&prepared, profile, rendering, size);
+                let sent = sent.into_iter().map(|(shown, end)| (shown.trim_end().to_owned(), end));
+                let (shown, ended): (Vec<_>, Vec<_>) = sent.unzip();
                 assert_eq!(shown, expected);
                 assert_eq!(ended, ends, "every event ends where the original does");
             }
@@ -734,7 +749,7 @@ mod tests {
                 query("XA ROLLBACK X'7131',X'',1 /* as long as with a session's settings */"),
             )]);
         });
-        let sent = rendered(&rolled_back, XaRendering::Empty, 7);
+        let sent = rendered(&rolled_back, "mariadb-10.2", empty, 7);
         let shown: Vec<_> = sent.iter().map(|(shown, _)| shown.as_str()).collect();
         assert_eq!(
             (shown.first(), shown.get(1), shown.last()),

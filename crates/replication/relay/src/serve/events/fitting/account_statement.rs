@@ -15,6 +15,7 @@ use binlogz_binlog::{ChecksumAlgorithm, EventFrame, EventHeader, EventType, Head
 
 use super::filler;
 use crate::serve::events::older_collations::first_words;
+use crate::serve::events::profiles::FillerKind;
 
 /// No such statement is longer: larger ones are not looked at.
 pub(super) const SIZE_MAX: u32 = 1 << 20;
@@ -36,7 +37,11 @@ pub(super) fn is_one(statement: &[u8]) -> bool {
 }
 
 /// The events of an empty transaction as large as this statement, which end where it ends; `None`: there is no room.
-pub(super) fn empty_transaction(event: &EventFrame<'_>, checksum: ChecksumAlgorithm) -> Option<Vec<Vec<u8>>> {
+pub(super) fn empty_transaction(
+    event: &EventFrame<'_>,
+    fillers: FillerKind,
+    checksum: ChecksumAlgorithm,
+) -> Option<Vec<Vec<u8>>> {
     let header = event.header();
     let begin_size = size_of(b"BEGIN", checksum);
     let commit_size = size_of(b"COMMIT", checksum);
@@ -50,7 +55,7 @@ pub(super) fn empty_transaction(event: &EventFrame<'_>, checksum: ChecksumAlgori
     let begin = statement(b"BEGIN", padding, header, commit_at.wrapping_sub(filler_size), checksum)?;
     let commit = statement(b"COMMIT", 0, header, header.end_log_pos, checksum)?;
     let filler_header = EventHeader { event_size: filler_size, end_log_pos: commit_at, ..*header };
-    let filler = (filler_size > 0).then(|| filler::whole(&filler_header, checksum));
+    let filler = (filler_size > 0).then(|| filler::whole(&filler_header, fillers, checksum));
     Some([Some(begin), filler, Some(commit)].into_iter().flatten().collect())
 }
 
@@ -140,7 +145,7 @@ mod tests {
                 let body = vec![0; size as usize - HEADER_SIZE - checksum.size()];
                 let event = encode_event(header, &body, checksum);
                 let frame = EventFrame::from_bytes(&event, checksum.size()).unwrap();
-                let Some(events) = empty_transaction(&frame, checksum) else {
+                let Some(events) = empty_transaction(&frame, FillerKind::Ignorable, checksum) else {
                     assert!(size < least, "{size}");
                     continue;
                 };

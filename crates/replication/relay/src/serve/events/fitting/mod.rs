@@ -22,7 +22,7 @@ pub(crate) use row_statement::{HEAD_SIZE, QueuedEvent};
 use row_statement::{RowStatement, RowsCare};
 
 use crate::serve::events::older_collations;
-use crate::serve::events::profiles::{ProfileFamily, ReaderProfile, Treatment, Treatments};
+use crate::serve::events::profiles::{FillerKind, ProfileFamily, ReaderProfile, Treatment, Treatments};
 use crate::serve::events::row_metadata;
 use crate::serve::events::table_choice::TableChoice;
 use crate::serve::events::xa::{self, XaRendering};
@@ -83,6 +83,7 @@ pub(crate) struct EventPlace {
 #[derive(Debug)]
 pub(crate) struct EventFitting {
     treatments: Treatments,
+    fillers: FillerKind,
     /// The client, in errors.
     kind: &'static str,
     /// The tables whose rows are sent; `None`: all are.
@@ -100,12 +101,13 @@ impl EventFitting {
     /// Fits events to a client of this profile, for an account with these tables; `None`: it gets them as they are.
     pub(crate) fn new(profile: &ReaderProfile, tables: &TableChoice) -> Option<Self> {
         let tables = (!tables.is_all()).then(|| tables.clone());
-        let ReaderProfile { treatments, kind, .. } = *profile;
+        let ReaderProfile { treatments, fillers, kind, .. } = *profile;
         if tables.is_none() && passes_all(treatments) {
             return None;
         }
         Some(EventFitting {
             treatments,
+            fillers,
             kind,
             tables,
             statement: RowStatement::new(profile.family == ProfileFamily::Mariadb),
@@ -136,6 +138,15 @@ impl EventFitting {
     /// Whether rows are left out here that come with XA COMMIT.
     pub(crate) fn withholds_rows(&self) -> bool {
         self.xa == Some(XaRendering::Empty)
+    }
+
+    /// The kind of filler in an event's place: among events of rows no statement may stand.
+    pub(crate) fn filler_for(&self, replaced: &EventHeader) -> FillerKind {
+        let is_of_rows = matches!(
+            replaced.event_type.class(),
+            EventClass::TableMap | EventClass::Rows | EventClass::RowsStatement
+        );
+        if is_of_rows && !self.withholds_rows() { FillerKind::Ignorable } else { self.fillers }
     }
 
     /// Goes on in a file whose events have this checksum, written by a server of this version as a number.
@@ -249,10 +260,11 @@ impl EventFitting {
         // Servers that know the type don't read it, so it may have tags.
         let is_unread =
             header.event_type == EventType::PREVIOUS_GTIDS && self.treatments.gtids == Treatment::Refused;
-        match is_unread {
-            true => Err(self.unread(header, place)),
-            false => Ok(EventCare::Send),
+        if is_unread {
+            return Err(self.unread(header, place));
         }
+        let is_kept = header.event_type != EventType::PREVIOUS_GTIDS || self.fillers == FillerKind::Ignorable;
+        Ok(if is_kept { EventCare::Send } else { EventCare::Fill })
     }
 
     fn gtid(&self, header: &EventHeader, place: EventPlace) -> Result<EventCare, String> {
@@ -265,6 +277,9 @@ impl EventFitting {
             true => self.tagged_gtid(place)?,
             false => EventCare::Send,
         };
+        if self.fillers == FillerKind::Statement {
+            return Ok(EventCare::Fill);
+        }
         Ok(match self.treatments.xa {
             Treatment::Refused | Treatment::Translated => EventCare::Front,
             Treatment::Passed | Treatment::LeftOut => care,
@@ -460,7 +475,7 @@ impl EventFitting {
         if !is_about_accounts {
             return self.with_older_names(frame, place);
         }
-        let events = account_statement::empty_transaction(frame, self.checksum);
+        let events = account_statement::empty_transaction(frame, self.fillers, self.checksum);
         events.map(FittedEvent::EmptyTransaction).ok_or_else(|| {
             let offset = place.offset;
             format!("the statement about accounts at {offset} is too short to be left out for {}", self.kind)
@@ -483,9 +498,10 @@ impl EventFitting {
             (XaRendering::Empty, StatementKind::XaEnd) => {
                 Some(xa::commit(frame, checksum).map(FittedEvent::Other))
             }
-            (XaRendering::Empty, StatementKind::XaRollback) => {
-                Some(account_statement::empty_transaction(frame, checksum).map(FittedEvent::XaRollback))
-            }
+            (XaRendering::Empty, StatementKind::XaRollback) => Some(
+                account_statement::empty_transaction(frame, self.fillers, checksum)
+                    .map(FittedEvent::XaRollback),
+            ),
             (XaRendering::Empty, _) => Some(Some(FittedEvent::Filler)),
         }
     }

@@ -9,7 +9,7 @@ mod table;
 
 pub(crate) use recognized::ClientSigns;
 use table::PROFILES;
-pub(crate) use table::ProfileFamily;
+pub(crate) use table::{FillerKind, ProfileFamily};
 pub use table::{ReaderProfile, Treatment, Treatments};
 
 impl ReaderProfile {

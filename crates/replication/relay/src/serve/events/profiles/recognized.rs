@@ -126,17 +126,18 @@ mod tests {
             assert_eq!(signs.profile().name, expected, "{program} {version}");
         }
         for (version, expected) in [
-            ("10.1.23", "mariadb-10.2"),
+            ("10.1.23", "mariadb-10.1"),
+            ("10.2.11", "mariadb-10.2"),
             ("10.11.18", "mariadb-10.2"),
             ("11.4.5", "mariadb-11.4"),
-            ("?", "mariadb-10.2"),
+            ("?", "mariadb-10.1"),
         ] {
             let attributes = libmysql("", version);
             let signs = ClientSigns { attributes: &attributes, is_mariadb: true, ..ClientSigns::default() };
             assert_eq!(signs.profile().name, expected, "{version}");
         }
         let none = ClientSigns { is_mariadb: true, ..ClientSigns::default() };
-        assert_eq!(none.profile().name, "mariadb-10.2");
+        assert_eq!(none.profile().name, "mariadb-10.1");
         // python-mysql-replication tells MariaDB's capability to any server.
         let attributes = attributes(&[("_client_name", "pymysql"), ("_client_version", "1.1.2")]);
         let signs = ClientSigns { attributes: &attributes, is_mariadb: true, ..ClientSigns::default() };

@@ -99,6 +99,16 @@ impl Treatments {
     }
 }
 
+/// The kind of event that a client gets in the place of one that it isn't sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FillerKind {
+    /// An event of type Ignorable.
+    Ignorable,
+    /// A statement that is a comment or, where that has no room, a user variable. Events of GTIDs are replaced as well: so the client
+    /// keeps each event that it receives.
+    Statement,
+}
+
 /// The servers that a profile is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProfileFamily {
@@ -122,6 +132,8 @@ pub struct ReaderProfile {
     pub(crate) since: [u32; 3],
     /// The form of a client that names no file, under `form = "auto"`.
     pub form: Form,
+    /// The kind of event in the place of one that is left out.
+    pub(crate) fillers: FillerKind,
     /// The treatment of each element.
     pub treatments: Treatments,
 }
@@ -188,37 +200,51 @@ const fn mysql(
     form: Form,
     treatments: Treatments,
 ) -> ReaderProfile {
-    ReaderProfile { name, clients: kind, kind, family: ProfileFamily::Mysql, since, form, treatments }
+    let family = ProfileFamily::Mysql;
+    ReaderProfile {
+        name,
+        clients: kind,
+        kind,
+        family,
+        since,
+        form,
+        fillers: FillerKind::Ignorable,
+        treatments,
+    }
 }
 
 const fn mariadb(
     name: &'static str,
     clients: &'static str,
     since: [u32; 3],
+    fillers: FillerKind,
     treatments: Treatments,
 ) -> ReaderProfile {
     let kind = "MariaDB";
     let family = ProfileFamily::Mariadb;
-    ReaderProfile { name, clients, kind, family, since, form: Form::Uncompressed, treatments }
+    ReaderProfile { name, clients, kind, family, since, form: Form::Uncompressed, fillers, treatments }
 }
 
 const fn program(name: &'static str, clients: &'static str, treatments: Treatments) -> ReaderProfile {
     let family = ProfileFamily::None;
     let since = [0; 3];
     let form = Form::Uncompressed;
-    ReaderProfile { name, clients, kind: clients, family, since, form, treatments }
+    let fillers = FillerKind::Ignorable;
+    ReaderProfile { name, clients, kind: clients, family, since, form, fillers, treatments }
 }
 
 /// All profiles.
-pub(super) static PROFILES: [ReaderProfile; 12] = [
+pub(super) static PROFILES: [ReaderProfile; 13] = [
     mysql("mysql-5.5", "MySQL 5.5", [0, 0, 0], Form::Uncompressed, MYSQL_5_5),
     mysql("mysql-5.6", "MySQL 5.6", [5, 6, 0], Form::Uncompressed, MYSQL_5_6),
     mysql("mysql-5.7", "MySQL 5.7", [5, 7, 0], Form::Uncompressed, MYSQL_5_7),
     mysql("mysql-8.0.19", "MySQL 8.0 before 8.0.20", [8, 0, 0], Form::Uncompressed, MYSQL_8_0),
     mysql("mysql-8.0.20", "MySQL 8.0.20 to 8.2", [8, 0, 20], Form::Received, MYSQL_8_0_20),
     mysql("mysql-8.3", "MySQL since 8.3", [8, 3, 0], Form::Received, ALL_PASSED),
-    mariadb("mariadb-10.2", "MariaDB before 11.4.5", [0, 0, 0], MARIADB_10_2),
-    mariadb("mariadb-11.4", "MariaDB since 11.4.5", [11, 4, 5], MARIADB_11_4),
+    // Stopped after an event that it doesn't keep, it writes a rotate event without a checksum into a relay log with checksums.
+    mariadb("mariadb-10.1", "MariaDB before 10.2", [0, 0, 0], FillerKind::Statement, MARIADB_10_2),
+    mariadb("mariadb-10.2", "MariaDB 10.2 to 11.4.4", [10, 2, 0], FillerKind::Ignorable, MARIADB_10_2),
+    mariadb("mariadb-11.4", "MariaDB since 11.4.5", [11, 4, 5], FillerKind::Ignorable, MARIADB_11_4),
     program("connector-java-0.20", "mysql-binlog-connector-java to 0.20", CONNECTOR_JAVA_0_20),
     program("maxwell-1", "Maxwell 1", CONNECTOR_JAVA_0_20),
     program("binlogz", "binlogz", ALL_PASSED),
