@@ -20,7 +20,7 @@ use super::{BorderCount, FoldOptions, FoldSummary};
 use crate::apply::SplitRows;
 use crate::pass::{ChangesTogether, Error};
 use crate::past::TableMoment;
-use crate::record::{FoldRecord, FoldTableFields, PassedEvent, RecordReader, broken};
+use crate::record::{FoldRecord, FoldTableFields, PassedEvent, RecordReader, broken, each_record};
 
 /// Memory for net changes, before they go to sorted runs.
 const NET_MEMORY: usize = 64 << 20;
@@ -73,6 +73,8 @@ pub(super) struct FoldFollower<'o> {
     net: NetChanges,
     log: String,
     open: Option<OpenFold>,
+    /// The memory of the records before it.
+    spare: Vec<u8>,
     tables: Vec<FoldedTable>,
     numbers: HashMap<Vec<u8>, usize>,
     /// The tables of the batch, as their numbers among all.
@@ -120,6 +122,7 @@ impl<'o> FoldFollower<'o> {
             net: NetChanges::new(NET_MEMORY),
             log: String::new(),
             open: None,
+            spare: Vec::new(),
             tables: Vec::new(),
             numbers: HashMap::new(),
             of_batch: Vec::new(),
@@ -173,11 +176,7 @@ impl<'o> FoldFollower<'o> {
 
     pub(super) fn take_batch(&mut self, records: &Spool) -> Result<(), FollowEnd> {
         self.of_batch.clear();
-        let mut reader = RecordReader::new(records.reader(0..records.size()));
-        while let Some((kind, content)) = reader.next()? {
-            self.record(FoldRecord::read(kind, content)?)?;
-        }
-        Ok(())
+        each_record(records, &mut |kind, content| self.record(FoldRecord::read(kind, content)?))
     }
 
     fn record(&mut self, record: FoldRecord<'_>) -> Result<(), FollowEnd> {
@@ -342,7 +341,7 @@ impl<'o> FoldFollower<'o> {
                 || gtid.as_ref().is_some_and(|gtid| self.options.excluded.contains(gtid)),
             border: None,
             is_of_plain_engine: false,
-            records: Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), Vec::new()),
+            records: Spool::new(&SpoolMemory::new(TRANSACTION_MEMORY), std::mem::take(&mut self.spare)),
             tables: Vec::new(),
         });
         Ok(())
@@ -442,6 +441,9 @@ impl<'o> FoldFollower<'o> {
 
     /// Whether a transaction has two tables of one name.
     fn has_two_maps(&self, open: &OpenFold) -> bool {
+        if open.tables.len() < 2 {
+            return false;
+        }
         let mut names = HashSet::new();
         !open
             .tables
@@ -463,7 +465,9 @@ impl<'o> FoldFollower<'o> {
         for number in &open.tables {
             let table = self.tables.get_mut(*number).ok_or_else(broken)?;
             table.is_of_plain_engine |= open.is_of_plain_engine;
-            self.in_segment.insert(table.name.clone(), *number);
+            if !self.in_segment.contains_key(&table.name) {
+                self.in_segment.insert(table.name.clone(), *number);
+            }
         }
         self.time = self.time.max(open.time);
         if self.options.previous.is_some() {
@@ -476,12 +480,13 @@ impl<'o> FoldFollower<'o> {
                 self.fold_changes(&waiting)?;
             }
         }
-        self.fold_changes(&open)
+        self.fold_changes(&open)?;
+        self.spare = open.records.into_buffer();
+        Ok(())
     }
 
     fn fold_changes(&mut self, open: &OpenFold) -> Result<(), FollowEnd> {
-        let mut reader = RecordReader::new(open.records.reader(0..open.records.size()));
-        while let Some((kind, content)) = reader.next()? {
+        each_record(&open.records, &mut |kind, content| {
             let record = FoldRecord::read(kind, content)?;
             if let FoldRecord::Number(table, column, signed, unsigned) = record {
                 let number = NumberEitherWay { signed, unsigned };
@@ -494,8 +499,8 @@ impl<'o> FoldFollower<'o> {
                 let taken = self.net.change((number, table.has_key), sides);
                 taken.map_err(|trouble| self.trouble(trouble, Some(&open.place)))?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Ends the segment, and lets a transaction through as it is.

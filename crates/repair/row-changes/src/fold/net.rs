@@ -56,6 +56,8 @@ pub(super) type TakeNet<'t> = dyn FnMut(u32, NetChange<'_>) -> io::Result<()> + 
 #[derive(Debug)]
 pub(super) struct NetChanges {
     rows: HashMap<Box<[u8]>, NetRow>,
+    /// The key that is looked up.
+    key: Vec<u8>,
     /// Bytes that the rows take, about.
     memory: usize,
     memory_max: usize,
@@ -69,6 +71,7 @@ impl NetChanges {
     pub(super) fn new(memory_max: usize) -> Self {
         NetChanges {
             rows: HashMap::new(),
+            key: Vec::new(),
             memory: 0,
             memory_max,
             runs: Spool::on_disk(),
@@ -134,28 +137,27 @@ impl NetChanges {
         }
     }
 
-    fn follow(&mut self, table: u32, key: &[u8], sides: FoldSides<'_>) -> Result<(), NetTrouble> {
-        let key = key_of(table, key);
-        let key_size = key.len();
-        let [first, last] = sides.map(|side| side.map(kept));
-        match self.rows.entry(key) {
-            Entry::Vacant(place) => {
-                let row = place.insert(NetRow { first, last, copies: 0 });
-                self.memory += key_size + size_of(row);
-            }
-            Entry::Occupied(mut place) => {
-                let size_before = size_of(place.get());
-                if !place.get_mut().is_followed_by(NetRow { first, last, copies: 0 }) {
-                    return Err(NetTrouble::Contradiction(Contradiction { table }));
-                }
-                self.memory = self.memory.saturating_sub(size_before);
-                if is_nothing(place.get()) {
-                    self.memory = self.memory.saturating_sub(key_size);
-                    place.remove();
-                } else {
-                    self.memory += size_of(place.get());
-                }
-            }
+    fn follow(&mut self, table: u32, key: &[u8], [first, last]: FoldSides<'_>) -> Result<(), NetTrouble> {
+        self.key.clear();
+        self.key.extend_from_slice(&front_of(table));
+        self.key.extend_from_slice(key);
+        let key_size = self.key.len();
+        let Some(row) = self.rows.get_mut(self.key.as_slice()) else {
+            let row = NetRow { first: first.map(kept), last: last.map(kept), copies: 0 };
+            self.memory += key_size + size_of(&row);
+            self.rows.insert(self.key.as_slice().into(), row);
+            return Ok(());
+        };
+        if bytes_of(&row.last) != first.map(|side| side.image) {
+            return Err(NetTrouble::Contradiction(Contradiction { table }));
+        }
+        self.memory = self.memory.saturating_sub(size_of(row));
+        row.set_last(last);
+        if is_nothing(row) {
+            self.memory = self.memory.saturating_sub(key_size);
+            self.rows.remove(self.key.as_slice());
+        } else {
+            self.memory += size_of(row);
         }
         Ok(())
     }
@@ -262,6 +264,17 @@ fn tell(key: &[u8], row: &NetRow, take: &mut TakeNet<'_>) -> io::Result<()> {
 }
 
 impl NetRow {
+    /// The row has this image now. The bytes of one before it are used again, if they are as many.
+    fn set_last(&mut self, last: Option<FoldSide<'_>>) {
+        match (&mut self.last, last) {
+            (Some(own), Some(side)) if own.bytes.len() == side.image.len() => {
+                own.bytes.copy_from_slice(side.image);
+                own.digest = side.digest;
+            }
+            _ => self.last = last.map(kept),
+        }
+    }
+
     /// Adds what came after it; `false`: that can't be.
     fn is_followed_by(&mut self, later: NetRow) -> bool {
         self.copies += later.copies;
@@ -289,8 +302,12 @@ fn size_of(row: &NetRow) -> usize {
 }
 
 fn key_of(table: u32, key: &[u8]) -> Box<[u8]> {
-    // The highest byte first: tables come in their order.
-    [&table.swap_bytes().to_le_bytes(), key].concat().into()
+    [&front_of(table), key].concat().into()
+}
+
+/// A table's number before a key, the highest byte first: tables come in their order.
+fn front_of(table: u32) -> [u8; TABLE_SIZE] {
+    table.swap_bytes().to_le_bytes()
 }
 
 /// The table of a key, and the rest of it.

@@ -8,6 +8,8 @@ use super::tables::TableToFold;
 use crate::digest::Digests;
 use crate::record::{FoldSide, FoldSides, put_sized};
 
+/// The digest where only columns of the key are in unique keys.
+const OF_KEY_ALONE: u128 = 1;
 /// Stands for the size of a key's column that is NULL.
 const NULL_SIZE: u32 = u32::MAX;
 
@@ -71,7 +73,11 @@ impl OneSide {
                 None => {}
             }
         }
-        if !table.in_unique_keys.is_empty() {
+        let key = table.key.as_deref().unwrap_or_default();
+        if !table.in_unique_keys.is_empty() && table.in_unique_keys.iter().all(|index| key.contains(index)) {
+            // Rows of one key have the same values of them.
+            self.digest = OF_KEY_ALONE;
+        } else if !table.in_unique_keys.is_empty() {
             let unique =
                 table.in_unique_keys.iter().map(|index| match cells.get(*index).copied().flatten() {
                     Some(CellContent::Value(bytes) | CellContent::JsonDiffs(bytes)) => Some(bytes),

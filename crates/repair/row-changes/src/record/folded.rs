@@ -91,16 +91,31 @@ impl<'b> FoldRecord<'b> {
             FoldRecord::Event(event) => put(spool, EVENT, &[&event.front(), event.body]),
             FoldRecord::Table(table) => put(spool, TABLE, &[table]),
             FoldRecord::Change(table, sides) => {
-                let mut fields = Vec::new();
-                for side in sides {
-                    let FoldSide { digest, key, image } =
-                        side.unwrap_or(FoldSide { digest: 0, key: b"", image: b"" });
-                    fields.put_u8(u8::from(side.is_some()));
-                    fields.put(&digest.to_le_bytes());
-                    put_sized(&mut fields, key);
-                    put_sized(&mut fields, image);
-                }
-                put(spool, CHANGE, &[&table.to_le_bytes(), &fields])
+                let [before, after] = sides.map(|side| {
+                    let side_or_none = side.unwrap_or(FoldSide { digest: 0, key: b"", image: b"" });
+                    let FoldSide { digest, key, image } = side_or_none;
+                    let sizes = [key, image].map(|bytes| (bytes.len() as u32).to_le_bytes());
+                    ([u8::from(side.is_some())], digest.to_le_bytes(), sizes, [key, image])
+                });
+                let (is_before, digest_before, [key_size, size], [key, image]) = &before;
+                let (is_after, digest_after, [key_size_after, size_after], [key_after, image_after]) = &after;
+                let number = table.to_le_bytes();
+                let fields: [&[u8]; 13] = [
+                    &number,
+                    is_before,
+                    digest_before,
+                    key_size,
+                    key,
+                    size,
+                    image,
+                    is_after,
+                    digest_after,
+                    key_size_after,
+                    key_after,
+                    size_after,
+                    image_after,
+                ];
+                put(spool, CHANGE, &fields)
             }
             FoldRecord::Border(class, words) => put(spool, BORDER, &[&[class], words]),
             FoldRecord::End => put(spool, END, &[]),
@@ -280,7 +295,7 @@ fn image(fields: &mut RecordFields<'_>) -> io::Result<Option<NetImage>> {
 mod tests {
     use binlogz_payload::SpoolMemory;
 
-    use super::super::frame::RecordReader;
+    use super::super::frame::{RecordReader, each_record};
     use super::*;
 
     #[test]
@@ -309,6 +324,16 @@ mod tests {
             assert_eq!(FoldRecord::read(kind, content).unwrap(), record);
         }
         assert!(reader.next().unwrap().is_none());
+        for memory in [0, 64 << 10] {
+            let mut spool = Spool::new(&SpoolMemory::new(memory), Vec::new());
+            records.iter().for_each(|record| record.put(&mut spool).unwrap());
+            let mut rest = records.iter();
+            let read = each_record(&spool, &mut |kind, content| {
+                assert_eq!(Some(&FoldRecord::read(kind, content)?), rest.next());
+                Ok::<_, io::Error>(())
+            });
+            assert!(read.is_ok() && rest.next().is_none(), "{memory}");
+        }
         FoldRecord::read(10, b"").unwrap_err();
         FoldRecord::read(CHANGE, b"\x01\0\0").unwrap_err();
     }

@@ -41,6 +41,29 @@ fn append(spool: &mut Spool, kind: u8, parts: &[&[u8]]) -> io::Result<[u8; 4]> {
     Ok(size.to_le_bytes())
 }
 
+/// Gives the records of a spool to `take`, from the first to the last; those in memory without copying them.
+pub(crate) fn each_record<E: From<io::Error>>(
+    spool: &Spool,
+    take: &mut dyn FnMut(u8, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(mut rest) = spool.memory(0..spool.size()) else {
+        let mut reader = RecordReader::new(spool.reader(0..spool.size()));
+        while let Some((kind, content)) = reader.next()? {
+            take(kind, content)?;
+        }
+        return Ok(());
+    };
+    while !rest.is_empty() {
+        let (front, after) = rest.split_first_chunk::<{ FRONT as usize }>().ok_or_else(broken)?;
+        let [kind, size @ ..] = *front;
+        let size = u32::from_le_bytes(size) as usize;
+        let (content, after) = after.split_at_checked(size).ok_or_else(broken)?;
+        take(kind, content)?;
+        rest = after;
+    }
+    Ok(())
+}
+
 /// Reads records from the first to the last.
 #[derive(Debug)]
 pub(crate) struct RecordReader<R> {

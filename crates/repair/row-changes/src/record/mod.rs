@@ -41,7 +41,7 @@ pub(crate) use fields::{RecordFields, broken, put_sized};
 pub(crate) use folded::{
     FoldRecord, FoldSide, FoldSides, FoldTableFields, NetImage, NetRow, OrderedRow, PassedEvent,
 };
-pub(crate) use frame::{RecordReader, put};
+pub(crate) use frame::{RecordReader, each_record, put};
 pub(crate) use logged::{LoggedChange, LoggedImages};
 pub(crate) use map::{TABLE_MAP_POST_HEADER_LENGTH, family_of_kept, kept_map, map_of_kept, schema_of_kept};
 pub(crate) use reference::{CarriedParent, RowReference};

@@ -8,7 +8,7 @@ mod report;
 mod report_file;
 mod report_key;
 
-use binlogz_cli_common::malloc::keep_small;
+use binlogz_cli_common::malloc::keep_blocks;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -122,7 +122,7 @@ Exit codes: 0 done, or could be; 1 nothing to erase, or something may be left an
 
 impl Erase {
     pub(super) fn run(self) -> Result<Exit> {
-        keep_small();
+        keep_blocks();
         let file =
             self.report.as_deref().map(|path| ReportFile::new(path, self.sign.as_deref())).transpose()?;
         let chosen = chosen::rows((&self.table, &self.r#where), self.where_file.as_deref())?;
