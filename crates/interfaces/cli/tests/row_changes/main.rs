@@ -12,6 +12,7 @@ mod common;
 mod conditions;
 mod defaults;
 mod fold;
+mod fold_killed;
 mod foreign_keys;
 mod from_server;
 mod incident;
