@@ -92,8 +92,8 @@ impl<'b> FoldRecord<'b> {
             FoldRecord::Table(table) => put(spool, TABLE, &[table]),
             FoldRecord::Change(table, sides) => {
                 let [before, after] = sides.map(|side| {
-                    let side_or_none = side.unwrap_or(FoldSide { digest: 0, key: b"", image: b"" });
-                    let FoldSide { digest, key, image } = side_or_none;
+                    let FoldSide { digest, key, image } =
+                        side.unwrap_or(FoldSide { digest: 0, key: b"", image: b"" });
                     let sizes = [key, image].map(|bytes| (bytes.len() as u32).to_le_bytes());
                     ([u8::from(side.is_some())], digest.to_le_bytes(), sizes, [key, image])
                 });
