@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use binlogz_testkit::{MysqlSandbox, Result, Tool, require_tool};
 
 use crate::common::{Folder, Ran};
-use crate::round_trip::place_of;
+use crate::round_trip::{place_of, through_mysqlbinlog};
 
 /// What `rows` says once of tables without names.
 const UNNAMED: &str = "(binlog_row_metadata=FULL writes them; --schema tells them, from a file or a server): @1 is the first column";
@@ -128,5 +128,46 @@ fn a_table_that_has_another_name_now_is_known_by_the_server() -> Result<()> {
     let why = "its table has another name, other rows or is gone since (RENAME TABLE orders TO orders_old), and the log has no column names; the \
                row has @1 = ";
     assert!(left.text().contains(why), "{}", left.text());
+    Ok(())
+}
+
+#[test]
+fn ddl_in_the_logs_names_columns_for_conditions_on_a_log() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    let rows = "SELECT * FROM shop.orders ORDER BY id";
+    for image in ["FULL", "MINIMAL"] {
+        let log = log_of(
+            &server,
+            &format!(
+                "DROP DATABASE IF EXISTS shop; CREATE DATABASE shop; USE shop; SET binlog_row_image = {image};
+                 CREATE TABLE orders (id INT PRIMARY KEY, paid INT, owed INT);
+                 INSERT INTO orders VALUES (1, 5, 100), (2, 6, 200), (3, 7, 100); DELETE FROM orders WHERE id < 3"
+            ),
+        )?;
+        let front =
+            ["undo", "--format", "binlog", "--force", "--output", "undo", "--operation", "delete", "--where"];
+        let ran = run(&folder, &[&front[..], &["owed = 100"]].concat(), &log);
+        let said = "binlogz: warning: 0 rows and 3 statements not undone; the output names each\n";
+        assert_eq!((ran.code, &*ran.stderr), (Some(1), said), "{}", ran.text());
+        through_mysqlbinlog(&server, &folder.path("undo"))?;
+        assert_eq!(server.sql(rows)?, "1\t5\t100\n3\t7\t100\n", "{image}");
+        // An image is of the table as it was.
+        server
+            .sql("USE shop; ALTER TABLE orders MODIFY owed INT AFTER id; DELETE FROM orders WHERE id = 3")?;
+        server.flush_binary_logs()?;
+        let logs = server.binlogs()?;
+        let ran = folder.run(
+            front
+                .iter()
+                .copied()
+                .chain(["owed = 100"])
+                .map(AsRef::as_ref)
+                .chain(logs[logs.len() - 3..].iter().map(|log| log.as_os_str())),
+        );
+        assert_eq!(ran.code, Some(1), "{}{}", ran.text(), ran.stderr);
+        assert!(ran.text().contains("its table was changed after it"), "{}{}", ran.text(), ran.stderr);
+    }
     Ok(())
 }

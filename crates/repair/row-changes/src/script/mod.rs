@@ -159,6 +159,11 @@ impl<'o> Script<'o> {
         self
     }
 
+    /// The history, as rows are written by it. The images of a log have their columns in their order, and names only for conditions.
+    fn history_use(&self) -> Option<HistoryUse<'o>> {
+        self.history.map(|history| HistoryUse { history, as_now: self.form == ScriptForm::Sql })
+    }
+
     /// Follows all rows of these tables, so that chosen ones get columns that their images lack from earlier images, and from the
     /// columns' defaults, as far as a history of tables tells them. The logs are to be read from their beginning.
     #[must_use]
@@ -168,7 +173,7 @@ impl<'o> Script<'o> {
         defaults: Option<&'o TableHistory>,
     ) -> Self {
         let renderer = Rows::new(self.direction, self.form, None);
-        let history = self.history.map(|history| HistoryUse { history, as_now: true });
+        let history = self.history_use();
         let tables_then = (self.schema, history);
         self.follower.listener.images = Some(ImageRebuilder::new(tables_then, defaults, renderer));
         self.defaults = defaults;
@@ -336,7 +341,7 @@ impl<'o> Script<'o> {
             defers_conditions: self.defers_conditions,
             ..Rows::new(self.direction, self.form, self.digests.clone())
         };
-        let history = self.history.map(|history| HistoryUse { history, as_now: true });
+        let history = self.history_use();
         let selection = self.selection;
         let schema = self.schema;
         let carrying = self.carrying;

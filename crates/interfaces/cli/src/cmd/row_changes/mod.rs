@@ -184,7 +184,7 @@ impl ScriptArgs {
         }
         let read = script.take_history();
         let keys_then = passes.keys_then(&read.history);
-        let needs = passes.needs(&script, &read, keys_then.as_ref(), exit);
+        let needs = passes.needs(&script, &read, keys_then.as_ref(), learned.get(), exit);
         if needs.is_any() {
             let (again, found) = passes.second(all_logs.as_deref().unwrap_or(&sources.logs), needs)?;
             script = again;

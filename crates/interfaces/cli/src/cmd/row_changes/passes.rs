@@ -99,7 +99,7 @@ impl<'s> ScriptPasses<'s> {
             form,
             can_be_read_again,
             can_have_images,
-            may_learn: Cell::new(can_be_read_again && !is_described && form == ScriptForm::Sql),
+            may_learn: Cell::new(can_be_read_again && !is_described && form != ScriptForm::Apply),
             needs_tables: Cell::new(false),
         }
     }
@@ -171,16 +171,21 @@ impl<'s> ScriptPasses<'s> {
         script: &Script<'_>,
         read: &'t ReadHistory,
         keys: Option<&'t CarryingKeys<'t>>,
+        learned: Option<&'t TableHistory>,
         exit: Exit,
     ) -> SecondPassNeeds<'t> {
         // Unread events may be statements.
         let history = Some(&read.history).filter(|_| exit == Exit::Done);
         let lacking = Some(script.lacking_tables().clone());
+        let lacking = lacking.filter(|tables| self.can_have_images && !tables.is_empty());
+        let needs_names = lacking.is_some() || keys.is_some();
         SecondPassNeeds {
             keys,
-            history: history.filter(|_| read.tells_tables && self.can_be_read_again),
+            history: history
+                .filter(|_| read.tells_tables && self.can_be_read_again)
+                .or(learned.filter(|_| needs_names)),
             defaults: history.filter(|_| read.is_whole),
-            lacking: lacking.filter(|tables| self.can_have_images && !tables.is_empty()),
+            lacking,
         }
     }
 

@@ -61,6 +61,8 @@ impl<R: Renderer> PassWorker<'_, R> {
             }
         };
         let wants_next = is_chosen && self.renderer.follows_replaced();
+        // Images as they were logged are of the table as it was, whatever is known of that.
+        let unsettled = if self.renderer.needs_table_maps() { RowFlags::SETTLED } else { 0 };
         let mut of_row = RowRecords {
             selection: self.selection,
             renderer: self.renderer,
@@ -69,7 +71,7 @@ impl<R: Renderer> PassWorker<'_, R> {
             operation,
             is_chosen,
             is_followed,
-            flags: flags_of(schema, rows, table),
+            flags: flags_of(schema, rows, table) & !unsettled,
             references,
             last_replaced: if wants_next { last_replaced(schema, rows) } else { None },
             may_replace: wants_next && may_replace(rows),
