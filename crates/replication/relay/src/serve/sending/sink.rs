@@ -368,7 +368,7 @@ impl EventSink {
         let wants_ack = self.wants_ack();
         self.send_ready()?;
         let is_several = matches!(fitted, FittedEvent::EmptyTransaction(_) | FittedEvent::XaRollback(_));
-        if self.position < self.from && !is_several {
+        if self.sending && self.position < self.from && !is_several {
             return Err(self.refuse(NOT_A_BOUNDARY.into()));
         }
         match fitted {
@@ -778,6 +778,42 @@ mod tests {
                 fitted(&log, "other", &choosing, size)
                     == fitted(&log, "other", &TableChoice::default(), size)
             );
+        }
+    }
+
+    #[test]
+    fn a_client_with_tables_of_its_own_goes_on_after_any_event() {
+        let log = events(|log| {
+            log.transaction(&[b"one", &[7; 70_000]]);
+            log.transaction(&[b"two"]);
+        });
+        let mut boundaries = vec![0];
+        while let Some(rest) = log.get(boundaries[boundaries.len() - 1]..).filter(|rest| !rest.is_empty()) {
+            let header = EventHeader::decode(rest).unwrap();
+            boundaries.push(boundaries[boundaries.len() - 1] + header.event_size as usize);
+        }
+        for profile in ["maxwell-1", "mysql-5.6", "mariadb-10.1"] {
+            for ignored in ["shop.other", "shop.item"] {
+                let tables = TableChoice::new(&[], &[ignored.to_owned()]).unwrap();
+                for from in &boundaries {
+                    let taken = Taken::default();
+                    let mut sink = EventSink::new(taken.clone(), 1);
+                    sink.fit(EventFitting::new(ReaderProfile::of_name(profile).unwrap(), &tables));
+                    sink.begin_file(0, *from as u64, ChecksumAlgorithm::CRC32, 90_704);
+                    sink.write_all(&log)
+                        .unwrap_or_else(|error| panic!("{profile} {ignored} {from}: {error}"));
+                    sink.flush().unwrap();
+                    let mut packets = PacketReader::default();
+                    packets.expect_sequence(1);
+                    let mut reader = MessageReader::default();
+                    let bytes = taken.0.lock().clone();
+                    let (mut input, mut sent) = (bytes.as_slice(), 0);
+                    while let Some(message) = reader.next(&mut packets, &mut input).unwrap() {
+                        sent += message.len() - 1;
+                    }
+                    assert_eq!(sent, log.len() - from, "{profile} {ignored} {from}");
+                }
+            }
         }
     }
 
