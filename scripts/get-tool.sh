@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Installs a private copy of a program that the tests and benchmarks run beside binlogz.
 #
-# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|spark-iceberg|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|mydumper|percona-toolkit|compat-java|compat-debezium|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
+# usage: get-tool.sh mysql|mysql-5.5|mysql-5.6|mysql-5.6.14|mysql-8.0|mariadb|mariadb-10.1|mariadb-10.2|mariadb-10.5|mariadb-11.4|mariadb-11.8|sysbench|zstd|cdc|lake|duckdb-iceberg|spark|spark-iceberg|flight-sql|zigbuild|maturin|chromium|versitygw|openssl|java|mdbook|kubernetes-schemas|cargo-deny|cargo-deb|cargo-generate-rpm|cargo-cyclonedx|cargo-semver-checks|std-data|zstd-1.5.0|zstd-1.5.2|zstd-1.5.5|zstd-1.5.6|mtr|mysqld-exporter|mydumper|percona-toolkit|compat-java|compat-debezium|compat-flink|compat-canal|compat-maxwell|compat-maxwell-own|compat-kafka|compat-rust|compat-go
 #
 # Prints the prefix on stdout; PREFIX/bin has the programs. Packages come from the Debian mirror that this
 # system's own apt sources name, are unpacked (not installed) below
 #   ${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/binlogz}
 # and run through their own loader and libraries, so neither root nor the system's release matters.
 # MYSQL_BASEDIR names a MySQL of your own: it is used as it is, with its bin/ and sbin/. So is a chromium or openssl on PATH.
-# cdc, a change-data-capture client, is a Python package instead, in a virtual environment of its own; so are lake (DuckDB and its program,
+# cdc, a change-data-capture client and a driver, is two Python packages instead, in a virtual environment of its own; so are lake (DuckDB and its program,
 # pyarrow and pandas, which read Parquet; 420 MB), duckdb-iceberg (DuckDB with its extensions for Iceberg, which come with its last release but one; 200 MB), spark (pyarrow and pandas too; 850 MB; it needs java), spark-iceberg (the last Spark that Iceberg's runtime knows, with that and SQLite's driver in jars/; 580 MB; it needs java and mvn), flight-sql (ADBC's client of Flight SQL, pyarrow, and pyiceberg with a catalog in SQLite), kubernetes-schemas (30 MB; it needs npm), cargo-deny (13 MB), maturin (wheels) and zigbuild, the compiler and linker of the static programs of
 # `make dist`; versitygw,
 # an S3 server over a folder, is built by Go from its sources (two minutes of a core), mdbook, which builds the book of
@@ -79,7 +79,7 @@ case $tool in
     std-data) suite=sid packages='mysql-testsuite' ;;
     mtr) suite=sid packages='mysql-testsuite patchelf' ;;
     chromium) suite=bookworm packages='chromium-headless-shell fontconfig-config fonts-dejavu-core' ;;
-    cdc) packages='mysql-replication==1.0.17' ;;
+    cdc) packages='mysql-replication==1.0.17 mysql-connector-python==26.10.0' ;;
     lake) packages='duckdb==2.0.0 duckdb-cli==1.5.6 pyarrow==26.0.1 pandas==3.1.1' ;;
     duckdb-iceberg) packages='duckdb==1.5.5 duckdb-extension-avro==1.5.5 duckdb-extension-iceberg==1.5.5 pytz==2026.6' ;;
     spark) packages='pyspark==4.3.0 pyarrow==26.0.1 pandas==2.3.3' ;;
@@ -125,7 +125,7 @@ fi
 cache=${BINLOGZ_CACHE:-${XDG_CACHE_HOME:-${HOME:?is not set and neither is BINLOGZ_CACHE}/.cache}/binlogz}
 # Raised whenever the wrappers below change, so that old prefixes are made anew.
 recipe=1
-[[ $tool != chromium && $tool != spark && $tool != flight-sql ]] || recipe=2
+[[ $tool != chromium && $tool != spark && $tool != flight-sql && $tool != cdc ]] || recipe=2
 if [[ $tool = zstd-* ]]; then
     recipe=$(cat "$packages"/Cargo.* "$packages/../main.rs" "$packages/../../crates/transform/payload/src/codec/library/protocol.rs" | cksum)
     recipe=${recipe%% *}

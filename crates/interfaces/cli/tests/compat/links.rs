@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool};
 
-use crate::PATIENCE;
 use crate::common::Folder;
 use crate::common::relay::{Configuration, is_kept};
+use crate::patience;
 use crate::table::{Table, Verdict};
 use crate::{BEGINNING, Rows};
 
@@ -123,7 +123,7 @@ impl Link {
         let last = source.position()?;
         self.restrict(&source)?;
         let relay = Configuration::of([url]).source(keys).account("reader", "").launch(&folder);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience();
         loop {
             std::thread::sleep(std::time::Duration::from_millis(100));
             let size = |path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());

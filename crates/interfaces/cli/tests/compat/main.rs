@@ -26,14 +26,16 @@ mod ways;
 
 use std::time::Duration;
 
-use binlogz_testkit::{MysqlSandbox, SandboxServer, Tool};
+use binlogz_testkit::{MysqlSandbox, SandboxServer, Tool, setting};
 
 use common::Folder;
 use common::relay::{Configuration, Relay, reserved_port};
 use table::{Page, Table};
 
-/// How long a replica or client that says nothing may take for what is written in milliseconds.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// How long a replica or client that says nothing may take for what is written in milliseconds: `COMPAT_PATIENCE` seconds, on a busy machine.
+fn patience() -> Duration {
+    Duration::from_secs(setting("COMPAT_PATIENCE", 40))
+}
 
 /// The statements at the beginning of every cell: DDL, small transactions, a larger one, in the default collation of 9.7.
 const BEGINNING: &str = "\
@@ -137,12 +139,13 @@ fn certificate(folder: &Folder) -> bool {
 }
 
 /// The parts of the matrix, by name.
-const PARTS: [(&str, Part); 12] = [
+const PARTS: [(&str, Part); 13] = [
     ("replicas", Part::BesideRelays(Tool::Mysql, replicas::table)),
     ("replicas-8.0", Part::BesideRelays(Tool::Mysql80, replicas::table_of_8_0)),
     ("clients", Part::BesideRelays(Tool::Mysql, clients::table)),
     ("forwarding", Part::BesideRelays(Tool::Mysql, clients::table_of_forwarding)),
     ("tls", Part::BesideRelays(Tool::Mysql, clients::table_of_tls)),
+    ("maxwell", Part::Alone(clients::maxwell::table)),
     ("sql", Part::BesideRelays(Tool::Mysql, clients::sql::table)),
     ("sources", Part::Alone(sources::table)),
     ("newer", Part::Alone(newer::table)),

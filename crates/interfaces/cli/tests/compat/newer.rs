@@ -12,9 +12,9 @@ pub(crate) mod large;
 
 use binlogz_testkit::{Result, Tool};
 
-use crate::PATIENCE;
 use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, url};
+use crate::patience;
 use crate::replicas::{Followed, Replica, wanted, ways};
 use crate::table::{Table, Verdict};
 
@@ -140,19 +140,20 @@ impl StoredLog {
     fn verdict(&self, replica: &mut Replica, by_gtid: bool) -> Result<Verdict> {
         replica.forget()?;
         replica.follow(reader(&self.relay), by_gtid)?;
-        if let Some(verdict) = replica.wait_for_rows(&self.question, &self.answer, PATIENCE) {
+        if let Some(verdict) = replica.wait_for_rows(&self.question, &self.answer, patience()) {
             return Ok(verdict);
         }
         replica.server_mut().kill();
         replica.server_mut().start()?;
         replica.server().sql(replica.begin())?;
-        Ok(replica.wait_for_rows(&self.question, &self.answer, PATIENCE).unwrap_or(Verdict::Works))
+        Ok(replica.wait_for_rows(&self.question, &self.answer, patience()).unwrap_or(Verdict::Works))
     }
 }
 
 /// A relay as an account sees it whose form the relay chooses.
 pub(crate) fn reader(relay: &Relay) -> Followed {
     Followed {
+        host: "127.0.0.1",
         port: relay.port,
         user: "reader",
         password: "secret",

@@ -7,7 +7,7 @@ use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, MysqlSandbox, Result, Sand
 
 use crate::common::relay::Relay;
 use crate::table::{Table, Verdict};
-use crate::{FORMS, HASH, PATIENCE, Relays, Rows};
+use crate::{FORMS, HASH, Relays, Rows, patience};
 
 /// After a crash it asks again for what it has not applied.
 const RECOVERS: [(&str, &str); 1] = [("relay-log-recovery", "ON")];
@@ -46,6 +46,7 @@ const ERROR_STAYS: Duration = Duration::from_secs(6);
 /// The server that a replica follows, and where it begins by position.
 #[derive(Clone, Copy)]
 pub(crate) struct Followed {
+    pub(crate) host: &'static str,
     pub(crate) port: u16,
     pub(crate) user: &'static str,
     pub(crate) password: &'static str,
@@ -58,6 +59,7 @@ impl Followed {
     /// The source itself.
     pub(crate) fn source(source: &MysqlSandbox) -> Followed {
         Followed {
+            host: "127.0.0.1",
             port: source.port(),
             user: "repl",
             password: "repl",
@@ -73,7 +75,7 @@ impl Followed {
             "compressed" => "binlog-z.000001",
             _ => "binlog-u.000001",
         };
-        Followed { port: relay.port, user, password: "secret", first_file, tls: false }
+        Followed { host: "127.0.0.1", port: relay.port, user, password: "secret", first_file, tls: false }
     }
 
     /// The source itself, and the relay in each form.
@@ -162,7 +164,7 @@ impl Replica {
 
     /// Follows as one of several channels, if it is given a name.
     pub(crate) fn follow_as(&self, followed: Followed, by_gtid: bool, channel: Option<&str>) -> Result<()> {
-        let Followed { port, user, password, first_file, .. } = followed;
+        let Followed { host, port, user, password, first_file, .. } = followed;
         let word = if self.is_old() { "MASTER" } else { "SOURCE" };
         let begin = match (self, by_gtid) {
             (Replica::Mariadb(_), _) => {
@@ -184,7 +186,7 @@ impl Replica {
         };
         self.server()
             .sql(&format!(
-                "{change}{name} TO {word}_HOST='127.0.0.1', {word}_PORT={port}, {word}_USER='{user}', \
+                "{change}{name} TO {word}_HOST='{host}', {word}_PORT={port}, {word}_USER='{user}', \
                  {word}_PASSWORD='{password}', {word}_CONNECT_RETRY=1, {key}{begin}{of_channel}; {}{name}{of_channel}",
                 self.begin()
             ))
@@ -197,7 +199,7 @@ impl Replica {
 
     /// Waits until it has all rows; if it does not get them, why.
     fn wait_for_all(&self, source: &SandboxServer) -> Option<Verdict> {
-        self.wait_for_rows(HASH, &source.sql(HASH).unwrap(), PATIENCE)
+        self.wait_for_rows(HASH, &source.sql(HASH).unwrap(), patience())
     }
 
     /// Waits until its answer is this; if it doesn't get there, why.

@@ -7,7 +7,7 @@ use binlogz_testkit::{MariadbSandbox, Mysql56Sandbox, Result, SandboxServer, Too
 use crate::common::Folder;
 use crate::replicas::{Followed, Replica};
 use crate::table::{Table, Verdict};
-use crate::{BEGINNING, PATIENCE, configuration, source};
+use crate::{BEGINNING, configuration, patience, source};
 
 /// The accounts of the relay, in whose forms 9.7 follows; with `older_collations` it would be as `uncompressed`.
 const FORMS: usize = crate::FORMS.len() - 1;
@@ -17,6 +17,7 @@ const FORMS: usize = crate::FORMS.len() - 1;
 fn verdicts(server: &SandboxServer) -> Result<Vec<Verdict>> {
     let mut replica = Replica::start(Tool::Mysql)?;
     let itself = Followed {
+        host: "127.0.0.1",
         port: server.port(),
         user: "repl",
         password: "repl",
@@ -26,7 +27,7 @@ fn verdicts(server: &SandboxServer) -> Result<Vec<Verdict>> {
     let mut verdicts = vec![replica.verdict(server, itself, true)?];
     let folder = Folder::new();
     let relay = configuration(&folder, server, "").launch(&folder);
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + patience();
     loop {
         std::thread::sleep(Duration::from_millis(200));
         let messages = relay.messages();

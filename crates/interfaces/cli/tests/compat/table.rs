@@ -112,7 +112,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Sections stand in this order.
-    const TITLES: [&str; 12] = [
+    const TITLES: [&str; 13] = [
         "Replicas of MySQL 9.7",
         "Replicas of MySQL 8.0",
         "What a replica may not know",
@@ -123,6 +123,7 @@ impl Page {
         "Change-data-capture clients",
         "The same with `forward_sql`",
         "The same over TLS",
+        "Maxwell with one host",
         "Clients that ask in SQL",
         "Sources of the relay",
     ];
@@ -139,7 +140,8 @@ impl Page {
         let Table { title, introduction, columns, rows, .. } = table;
         let date = std::process::Command::new("date").args(["-u", "+%Y-%m-%d"]).output().unwrap().stdout;
         let date = String::from_utf8(date).unwrap();
-        let some = std::env::var("BINLOGZ_COMPAT_REPLICAS").ok();
+        let named = ["BINLOGZ_COMPAT_REPLICAS", "BINLOGZ_COMPAT_CLIENTS"];
+        let some = named.iter().find_map(|name| std::env::var(name).ok());
         let when = match (&some, self.run_on(title)) {
             (Some(some), Some(before)) => format!("{before}, {some} on {}", date.trim()),
             _ => date.trim().to_owned(),
@@ -151,7 +153,7 @@ impl Page {
             let cells: Vec<_> = cells.iter().map(Verdict::to_string).collect();
             lines.push(format!("| {name} | {} |", cells.join(" | ")));
         }
-        // A run with some replicas leaves the rows of others as they are.
+        // A run with some replicas or clients leaves the rows of others as they are.
         if some.is_some() {
             lines = self.merged(title, &lines);
         }

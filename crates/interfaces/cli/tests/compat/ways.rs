@@ -9,7 +9,7 @@ use crate::common::relay::{Configuration, Relay, reserved_port, url};
 use crate::newer::{reader, started};
 use crate::replicas::{Followed, Replica, wanted, ways};
 use crate::table::{Table, Verdict};
-use crate::{BEGINNING, HASH, PATIENCE, Rows};
+use crate::{BEGINNING, HASH, Rows, patience};
 
 /// A source that waits for its semi-synchronous replica, the relay, which waits for one of its own.
 struct SemiSync {
@@ -48,7 +48,7 @@ impl SemiSync {
     /// Rows are committed when the replica has them, while the relay is killed and begun again.
     fn verdict(&mut self, replica: &Replica, by_gtid: bool) -> Result<Verdict> {
         replica.follow(reader(&self.relay), by_gtid)?;
-        if let Some(verdict) = replica.wait_for_rows(HASH, &self.source.sql(HASH)?, PATIENCE) {
+        if let Some(verdict) = replica.wait_for_rows(HASH, &self.source.sql(HASH)?, patience()) {
             return Ok(verdict);
         }
         self.source.sql("SET GLOBAL rpl_semi_sync_source_enabled = ON")?;
@@ -59,7 +59,7 @@ impl SemiSync {
             self.relay = self.configuration.start(&self.folder);
             writes.join().unwrap();
         });
-        if let Some(verdict) = replica.wait_for_rows(HASH, &self.source.sql(HASH)?, PATIENCE) {
+        if let Some(verdict) = replica.wait_for_rows(HASH, &self.source.sql(HASH)?, patience()) {
             return Ok(verdict);
         }
         let status = self.relay.status();
@@ -104,6 +104,8 @@ struct TwoSources {
 }
 
 const NAMES: [&str; 2] = ["one", "two"];
+/// Two names of one host: MariaDB refuses a second connection to the same host and port, whatever its account.
+const HOSTS: [&str; 2] = ["127.0.0.1", "127.1"];
 
 impl TwoSources {
     fn start() -> Result<TwoSources> {
@@ -135,7 +137,7 @@ impl TwoSources {
     fn has_all(&self, replica: &Replica) -> Result<Option<Verdict>> {
         const OF_TWO: &str = "SELECT COUNT(*), SUM(CRC32(CONCAT_WS('|', id, HEX(word)))) FROM compat2.t";
         for (source, question) in self.sources.iter().zip([HASH, OF_TWO]) {
-            if let Some(verdict) = replica.wait_for_rows(question, &source.sql(question)?, PATIENCE) {
+            if let Some(verdict) = replica.wait_for_rows(question, &source.sql(question)?, patience()) {
                 return Ok(Some(verdict));
             }
         }
@@ -144,8 +146,9 @@ impl TwoSources {
 
     fn verdict(mut self, replica: &mut Replica, by_gtid: bool) -> Result<Verdict> {
         self.write()?;
-        for (name, user) in NAMES.into_iter().zip(["reader_one", "reader_two"]) {
-            let followed = Followed { user, ..reader(&self.relay) };
+        let users = ["reader_one", "reader_two"];
+        for ((name, user), host) in NAMES.into_iter().zip(users).zip(HOSTS) {
+            let followed = Followed { host, user, ..reader(&self.relay) };
             replica.follow_as(followed, by_gtid, Some(name))?;
         }
         if let Some(verdict) = self.has_all(replica)? {

@@ -36,6 +36,10 @@ pub(crate) enum Client {
     JavaConnector,
     /// Debezium embedded, of Maven: a snapshot, then the stream.
     Debezium,
+    /// Flink CDC in a cluster of its own process, of Maven: a snapshot, then the stream, each row once for its checkpoints.
+    Flink,
+    /// Maxwell with its own connector, of Maven. It is no client of [`Client::ALL`]: it writes where it reads.
+    Maxwell,
     /// Alibaba canal's parser, of Maven: on several threads, as its server has it, or on one.
     Canal { parallel: bool },
     /// mysql_async's binlog stream, of crates.io.
@@ -45,9 +49,10 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    pub(crate) const ALL: [Client; 10] = [
+    pub(crate) const ALL: [Client; 11] = [
         Client::JavaConnector,
         Client::Debezium,
+        Client::Flink,
         Client::Canal { parallel: true },
         Client::Canal { parallel: false },
         Client::GoMysql { canal: false },
@@ -64,6 +69,8 @@ impl Client {
             Client::Node(package, version) => format!("{package} {version} (Node)"),
             Client::JavaConnector => "mysql-binlog-connector-java 0.30.1 (Java)".into(),
             Client::Debezium => "Debezium 3.6.1 embedded (Java), snapshot and stream".into(),
+            Client::Flink => "Flink CDC 3.5.0 on Flink 1.20.3 (Java), snapshot and stream".into(),
+            Client::Maxwell => "Maxwell 1.22.6 with its connector 0.20.0 (Java)".into(),
             Client::Canal { parallel: true } => "Alibaba canal 1.1.7's parser (Java)".into(),
             Client::Canal { .. } => "Alibaba canal 1.1.7's parser (Java), `parallel = false`".into(),
             Client::MysqlAsync => "mysql_async 0.37.1 (Rust)".into(),
@@ -76,14 +83,15 @@ impl Client {
         match self {
             Client::Node("@powersync/mysql-zongji", _) => &[By::Position],
             // It takes GTIDs if the source has them.
-            Client::Debezium => &[By::Gtid],
+            Client::Debezium | Client::Flink => &[By::Gtid],
+            Client::Maxwell => &[By::Position],
             _ => &[By::Gtid, By::Position],
         }
     }
 
     /// Whether it begins with the contents of the tables, not with a place in the log.
     pub(crate) fn begins_with_a_snapshot(self) -> bool {
-        matches!(self, Client::Debezium)
+        matches!(self, Client::Debezium | Client::Flink)
     }
 
     /// Whether our program for it can ask for TLS.
@@ -97,6 +105,13 @@ impl Client {
             Client::MysqlReplication => python("mysql_replication.py"),
             Client::JavaConnector => Ok(Command::new(got("compat-java")?.join("bin/connector"))),
             Client::Debezium => Ok(Command::new(got("compat-debezium")?.join("bin/follow"))),
+            Client::Flink => {
+                let mut command = Command::new(got("compat-flink")?.join("bin/follow"));
+                // Its serialization of what it doesn't know.
+                command.env("JDK_JAVA_OPTIONS", "--add-opens=java.base/java.util=ALL-UNNAMED");
+                Ok(command)
+            }
+            Client::Maxwell => Ok(Command::new(got("compat-maxwell-own")?.join("bin/compat"))),
             Client::Canal { parallel } => {
                 let mut command = Command::new(got("compat-canal")?.join("bin/parser"));
                 if !parallel {
@@ -111,18 +126,25 @@ impl Client {
                 Ok(command)
             }
             Client::Node(package, version) => {
-                // Packages are found from where the program stands.
-                let program = npm(package, version)?.join("follow.mjs");
-                std::fs::copy(format!("{FOLDER}/zongji.mjs"), &program).unwrap();
-                let mut command = Command::new("node");
-                command.arg(program).env("PACKAGE", package);
+                let mut command = node(package, version, "zongji.mjs")?;
+                command.env("PACKAGE", package);
                 Ok(command)
             }
         }
     }
 }
 
-/// A program in Python, with the libraries of mysql-replication.
+/// A program in JavaScript, with a package of npm.
+pub(crate) fn node(package: &str, version: &str, program: &str) -> Result<Command> {
+    // Packages are found from where the program stands.
+    let copy = npm(package, version)?.join(program);
+    std::fs::copy(format!("{FOLDER}/{program}"), &copy).unwrap();
+    let mut command = Command::new("node");
+    command.arg(copy);
+    Ok(command)
+}
+
+/// A program in Python, with the libraries of mysql-replication and mysql-connector-python.
 pub(crate) fn python(program: &str) -> Result<Command> {
     let mut command = Tool::Cdc.find()?.command("python");
     command.arg(format!("{FOLDER}/{program}"));

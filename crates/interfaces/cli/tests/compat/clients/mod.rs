@@ -6,10 +6,11 @@
 //! at PLACE                                          all before is done
 //! ```
 //!
-//! `TLS` in the environment asks for TLS. `client.rs` has the clients, `running.rs` one at work, `sql.rs` clients that only
-//! ask in SQL.
+//! `TLS` in the environment asks for TLS. `client.rs` has the clients, `running.rs` one at work, `maxwell.rs` the one that also
+//! writes, `sql.rs` clients that only ask in SQL.
 
 mod client;
+pub(crate) mod maxwell;
 mod running;
 pub(crate) mod sql;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use binlogz_testkit::Result;
 
 use super::client::{By, Client};
-use crate::PATIENCE;
+use crate::patience;
 use crate::replicas::Followed;
 use crate::table::Verdict;
 
@@ -47,10 +47,11 @@ impl Running {
     fn why_it_ended(&self) -> String {
         // Its last words are still under way.
         let mut said = Vec::new();
-        while let Ok(line) = self.complaints.recv_timeout(PATIENCE) {
+        while let Ok(line) = self.complaints.recv_timeout(patience()) {
             said.push(line);
         }
-        let error = said.iter().rfind(|line| line.contains("rror")).or(said.last());
+        let with = |word: &str| said.iter().rfind(|line| line.contains(word));
+        let error = with("rror").or_else(|| with("xception: ")).or(said.last());
         error.cloned().unwrap_or("it ends without a word".into())
     }
 }
@@ -117,7 +118,7 @@ impl Seen {
                 }
                 Err(_) => {}
             }
-            if progress.elapsed() > PATIENCE {
+            if progress.elapsed() > patience() {
                 return Err(Verdict::Differs(format!("it stays at {} rows", self.rows.len())));
             }
         }

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use binlogz_testkit::{MysqlSandbox, Result, Tool};
 
-use super::client::{FOLDER, got, python};
+use super::client::{FOLDER, got, node, python};
 use super::{IN_ONE_FORM, in_one_form};
 use crate::Relays;
 use crate::replicas::Followed;
@@ -20,9 +20,20 @@ use crate::table::{Table, Verdict};
 /// A client's name, and how it is run.
 type Client = (&'static str, fn() -> Result<Command>);
 
-const CLIENTS: [Client; 6] = [
+const CLIENTS: [Client; 9] = [
     ("Connector/J 9.4.0 (Java)", || Ok(Command::new(got("compat-java")?.join("bin/jdbc")))),
-    ("PyMySQL (Python)", || python("pymysql_plain.py")),
+    ("MariaDB Connector/J 3.5.11 (Java)", || {
+        let mut command = Command::new(got("compat-java")?.join("bin/jdbc"));
+        command.env("AS", "mariadb");
+        Ok(command)
+    }),
+    ("PyMySQL (Python)", || python("python_plain.py")),
+    ("mysql-connector-python (Python)", || {
+        let mut command = python("python_plain.py")?;
+        command.env("AS", "connector");
+        Ok(command)
+    }),
+    ("mysql2 (Node)", || node("mysql2", "3.24.6", "mysql2.mjs")),
     ("mysqladmin 9.7.4", || {
         let mut command = Command::new(format!("{FOLDER}/mysqladmin.sh"));
         command.env("MYSQLADMIN", Tool::Mysql.find()?.command("mysqladmin").get_program());
@@ -76,7 +87,8 @@ pub(crate) fn table(source: &MysqlSandbox, relays: &mut Relays) -> Table {
              GRANT PROCESS, SESSION_VARIABLES_ADMIN ON *.* TO repl@'127.0.0.1'",
         )
         .unwrap();
-    for client in CLIENTS {
+    let wanted = std::env::var("BINLOGZ_COMPAT_CLIENTS").unwrap_or_default();
+    for client in CLIENTS.into_iter().filter(|(name, _)| name.contains(&wanted)) {
         let mut name = client.0.to_owned();
         let cells = in_one_form(source, relays).map(|followed| match verdict(client, followed) {
             Ok((verdict, None)) => verdict,

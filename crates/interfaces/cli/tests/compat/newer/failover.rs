@@ -7,7 +7,7 @@ use crate::common::Folder;
 use crate::common::relay::{Configuration, Relay, reserved_port, url};
 use crate::replicas::{Replica, wanted, ways};
 use crate::table::{Table, Verdict};
-use crate::{BEGINNING, HASH, PATIENCE, Rows};
+use crate::{BEGINNING, HASH, Rows, patience};
 
 /// Replicas at a time, beside two sources.
 const AT_A_TIME: usize = 5;
@@ -38,7 +38,7 @@ impl Attached {
             (Ok(_), Some(_)) => Verdict::NotTried("it had stopped".into()),
             (Ok(replica), None) => {
                 let answer = server.sql(HASH).unwrap();
-                replica.wait_for_rows(HASH, &answer, PATIENCE).unwrap_or(Verdict::Works)
+                replica.wait_for_rows(HASH, &answer, patience()).unwrap_or(Verdict::Works)
             }
         };
         self.cells.push(verdict);

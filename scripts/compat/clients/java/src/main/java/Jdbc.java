@@ -5,7 +5,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 
-/** Connector/J as a plain client: does what tools do when they connect; the first step that fails ends it. */
+/** Connector/J, or MariaDB's (AS=mariadb), as a plain client: does what tools do when they connect; the first step that fails ends it. */
 public class Jdbc {
     interface Step {
         void run(Connection connection) throws SQLException;
@@ -29,8 +29,11 @@ public class Jdbc {
     }
 
     public static void main(String[] args) {
-        String tls = System.getenv("TLS") != null ? "REQUIRED" : "DISABLED&allowPublicKeyRetrieval=true";
-        String url = "jdbc:mysql://127.0.0.1:" + args[0] + "/?sslMode=" + tls;
+        boolean isMariadb = "mariadb".equals(System.getenv("AS"));
+        String off = isMariadb ? "disable" : "DISABLED";
+        String on = isMariadb ? "trust" : "REQUIRED";
+        String tls = System.getenv("TLS") != null ? on : off + "&allowPublicKeyRetrieval=true";
+        String url = "jdbc:" + (isMariadb ? "mariadb" : "mysql") + "://127.0.0.1:" + args[0] + "/?sslMode=" + tls;
         try (Connection connection = DriverManager.getConnection(url, args[1], args[2])) {
             System.out.println("done connect");
             step(connection, "isValid", c -> { if (!c.isValid(10)) throw new SQLException("the connection is not valid"); });
