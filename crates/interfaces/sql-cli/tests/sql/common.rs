@@ -105,9 +105,16 @@ pub(crate) fn archive_of(logs: &[PathBuf], archive: &Path) {
 
 /// Archives logs in small blocks, in a storage that may encrypt them.
 pub(crate) fn archive_in(storage: &dyn ArchiveStorage, logs: &[PathBuf]) {
+    archive_in_blocks(storage, logs, Some(BLOCK_SIZE));
+}
+
+/// Archives logs, in blocks of some size or as a user does.
+pub(crate) fn archive_in_blocks(storage: &dyn ArchiveStorage, logs: &[PathBuf], block_size: Option<usize>) {
     let mut told = |_: &CreateOutcome| {};
     let mut creator = Creator::new(storage, 2, &mut told).unwrap();
-    creator.block_size(BLOCK_SIZE);
+    if let Some(size) = block_size {
+        creator.block_size(size);
+    }
     for path in logs {
         let name = path.file_name().unwrap().to_str().unwrap();
         creator.add(name, Arc::new(File::open(path).unwrap())).unwrap();

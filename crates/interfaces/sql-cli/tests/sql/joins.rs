@@ -2,17 +2,18 @@
 //! pauses keeps no other waiting.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use binlogz_archive::storage;
 use binlogz_query::{Logs, ParameterValues, Queries, QueryEngine, QueryOptions};
 use binlogz_testkit::builder::{LogBuilder, Release};
 use futures_util::StreamExt;
 use tempfile::TempDir;
 
-use crate::common::{Ran, archive_of, ask, sql};
+use crate::common::{Ran, archive_in_blocks, archive_of, ask, sql};
 use crate::types::{Version, insert_into};
 
 const TABLES: [&str; 5] = ["transactions", "changes", "events", "shop.item", "shop.orders"];
@@ -30,27 +31,34 @@ struct ManyBlocks {
 /// A log of transactions that insert a row of some two kilobytes each, and an archive of it.
 fn many_blocks(transactions: u32) -> ManyBlocks {
     let folder = tempfile::tempdir().unwrap();
-    let mut log = LogBuilder::new(Release::MYSQL_9_7);
-    for number in 0..transactions {
-        let text = vec![b'a' + (number % 26) as u8; usize::from(TEXT_SIZE)];
-        let version = Version {
-            types: vec![3, 15],
-            metadata: TEXT_SIZE.to_le_bytes().to_vec(),
-            names: vec!["id", "text"],
-            row: [&[0][..], &number.to_le_bytes(), &TEXT_SIZE.to_le_bytes(), &text].concat(),
-        };
-        let table = if number % 2 == 0 { "item" } else { "orders" };
-        log.transaction_of(&insert_into("shop", table, &version));
-    }
-    let (path, archive) = (folder.path().join("binlog.000001"), folder.path().join("archive"));
-    fs::write(&path, log.bytes()).unwrap();
-    archive_of(std::slice::from_ref(&path), &archive);
+    let log = log_of(folder.path(), transactions, TEXT_SIZE);
+    let archive = folder.path().join("archive");
+    archive_of(std::slice::from_ref(&log), &archive);
     let read =
         ask("EXPLAIN ANALYZE SELECT count(\"offset\") FROM changes", std::slice::from_ref(&archive)).ok();
     let (_, blocks) = read.split_once("blocks_read=").unwrap();
     let blocks: u64 = blocks.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap();
     assert!(blocks >= BLOCKS_MIN, "{blocks} blocks");
-    ManyBlocks { log: path, archive, _folder: folder }
+    ManyBlocks { log, archive, _folder: folder }
+}
+
+/// A log of transactions that insert a row with a text of so many bytes each.
+fn log_of(folder: &Path, transactions: u32, text_size: u16) -> PathBuf {
+    let mut log = LogBuilder::new(Release::MYSQL_9_7);
+    for number in 0..transactions {
+        let text = vec![b'a' + (number % 26) as u8; usize::from(text_size)];
+        let version = Version {
+            types: vec![3, 15],
+            metadata: text_size.to_le_bytes().to_vec(),
+            names: vec!["id", "text"],
+            row: [&[0][..], &number.to_le_bytes(), &text_size.to_le_bytes(), &text].concat(),
+        };
+        let table = if number % 2 == 0 { "item" } else { "orders" };
+        log.transaction_of(&insert_into("shop", table, &version));
+    }
+    let path = folder.join("binlog.000001");
+    fs::write(&path, log.bytes()).unwrap();
+    path
 }
 
 /// The answer of a run that ends.
@@ -95,6 +103,23 @@ fn every_join_of_two_tables_of_an_archive_ends() {
         "{expected}"
     );
     assert_eq!(answer(&statements, &logs.archive), expected);
+}
+
+/// So few that a join keeps them as a whole, and needn't divide the changes by their GTIDs.
+#[test]
+fn an_archive_tells_how_few_transactions_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log_of(folder.path(), 2200, 20_000);
+    let archive = folder.path().join("archive");
+    archive_in_blocks(&storage::at(&archive).unwrap(), std::slice::from_ref(&log), None);
+    let join =
+        "SELECT t.thread_id, count(*) FROM changes c JOIN transactions t ON c.gtid = t.gtid GROUP BY 1";
+    let [of_log, of_archive] = [&log, &archive].map(|input| {
+        assert!(ask(join, std::slice::from_ref(input)).ok().contains(",2200\n"));
+        ask(&format!("EXPLAIN {join}"), std::slice::from_ref(input)).ok()
+    });
+    assert!(of_log.contains("mode=Partitioned"), "{of_log}");
+    assert!(of_archive.contains("mode=CollectLeft"), "{of_archive}");
 }
 
 #[test]

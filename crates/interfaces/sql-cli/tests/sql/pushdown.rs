@@ -197,6 +197,54 @@ fn columns_of_one_table_are_the_same_and_alone_are_unpacked() {
     assert_eq!(metric(&ask(plan, archive).ok(), "blocks_picked"), 0);
 }
 
+/// Texts that are counted alone, and others.
+#[test]
+fn texts_that_are_only_counted_are_those_that_are_there() {
+    let archive = std::slice::from_ref(&SHAPES.archive);
+    // Statements, and whether the scan has columns that are only counted.
+    let statements = [
+        (
+            "SELECT count(after.c), count(before.c), count(after.v), count(after.l1), count(after.u16), count(after.sj), count(after.e), \
+             count(after.tb), count(after.vb), count(after.tx) FROM mix.strings",
+            true,
+        ),
+        (
+            "SELECT operation, count(after.v), count(before.v), count(*) FROM mix.strings GROUP BY 1 ORDER BY 1",
+            true,
+        ),
+        ("SELECT count(after.v), max(after.v), count(after.tx) FROM mix.strings", true),
+        (
+            "SELECT count(after.c) FILTER (WHERE after.pad LIKE '%1%'), count(before.pad) FROM sbtest.sbtest1",
+            true,
+        ),
+        (
+            "SELECT count(c) FROM (SELECT after.c AS c, after.k AS k FROM sbtest.sbtest1 WHERE after.k > 100)",
+            true,
+        ),
+        ("SELECT after.v, count(after.v) FROM mix.strings GROUP BY 1 ORDER BY 1", false),
+        ("SELECT count(after.c), count(DISTINCT after.c) FROM sbtest.sbtest1", false),
+        ("SELECT count(after.c) FROM sbtest.sbtest1 WHERE after.c > '5'", true),
+        ("SELECT count(after.c || after.pad), count(after.c) FROM sbtest.sbtest1", false),
+        // Some dates are NULL.
+        ("SELECT count(after.d), count(after.dt0), count(after.t0), count(after.ts6) FROM mix.times", true),
+        ("SELECT count(after.j), count(before.j), count(after.p) FROM mix.others", true),
+    ];
+    for (statement, is_counted) in statements {
+        let asked = |statement: &str, inputs: &[PathBuf]| {
+            let mut command = sql(["--format", "csv", "--schema"]);
+            Ran::from(command.arg(crate::common::schema()).arg(statement).args(inputs).output().unwrap()).ok()
+        };
+        let expected = asked(statement, &SHAPES.plain);
+        assert!(
+            expected.lines().skip(1).any(|line| line.contains(['1', '2', '3', '4', '5'])),
+            "{statement}: {expected}"
+        );
+        assert_eq!(asked(statement, archive), expected, "{statement}");
+        let plan = asked(&format!("EXPLAIN {statement}"), archive);
+        assert_eq!(plan.contains("counted=["), is_counted, "{statement}: {plan}");
+    }
+}
+
 /// Documents that were changed in part are whole, and come from the columns of their blocks as others do.
 #[test]
 fn documents_are_picked() {

@@ -1,9 +1,11 @@
 //! Many values of a column at once: one loop for each type.
 
-use arrow_array::ArrowPrimitiveType;
 use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::{ArrowPrimitiveType, StringArray};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use binlogz_binlog::Result;
-use binlogz_binlog::row::{Cell, CellContent, ColumnKind, Date, Decimal};
+use binlogz_binlog::charset::Charset;
+use binlogz_binlog::row::{Cell, CellContent, ColumnKind, ColumnSchema, Date, Decimal};
 
 use super::{Builder, ValueColumn, days, decoded};
 
@@ -88,6 +90,46 @@ impl ValueColumn {
         Ok(true)
     }
 
+    /// Appends texts of a column that stand one after the other: the bytes of all, and where each ends in them. `false`: such texts are not
+    /// taken this way, and nothing was appended.
+    pub fn extend_texts(
+        &mut self,
+        column: &ColumnSchema,
+        (bytes, ends): (&[u8], impl Iterator<Item = usize>),
+    ) -> bool {
+        use ColumnKind::{Blob, Char, Varchar};
+        // Of others each text is looked at.
+        let are_alike = match column.charset() {
+            Some(Charset::Utf8mb3 | Charset::Utf8mb4) | None => true,
+            Some(Charset::Ascii | Charset::Latin1) => bytes.is_ascii(),
+            _ => false,
+        };
+        match (&mut self.0, column.kind) {
+            (Builder::Text(builder), Char { .. } | Varchar { .. } | Blob { .. }) if are_alike => {
+                let offsets = std::iter::once(Some(0)).chain(ends.map(|end| i32::try_from(end).ok()));
+                let Some(offsets) = offsets.collect::<Option<Vec<i32>>>() else { return false };
+                let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+                // Refuses what is no UTF-8, and texts that end inside a character.
+                let texts = StringArray::try_new(offsets, Buffer::from(bytes), None);
+                texts.is_ok_and(|texts| builder.append_array(&texts).is_ok())
+            }
+            _ => false,
+        }
+    }
+
+    /// Appends for each cell any value, or NULL where there is none.
+    pub fn extend_there(&mut self, are_there: impl Iterator<Item = bool>) {
+        match &mut self.0 {
+            Builder::Text(builder) => {
+                are_there.for_each(|is_there| builder.append_option(is_there.then_some("")))
+            }
+            Builder::Bytes(builder) => {
+                are_there.for_each(|is_there| builder.append_option(is_there.then_some([])));
+            }
+            _ => self.extend_nulls(are_there.count()),
+        }
+    }
+
     /// Appends this many NULLs.
     pub fn extend_nulls(&mut self, count: usize) {
         match &mut self.0 {
@@ -150,4 +192,64 @@ fn fixed_or_null<'a, T: ArrowPrimitiveType, const SIZE: usize>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::cast::AsArray;
+    use arrow_schema::DataType;
+    use binlogz_binlog::event::ColumnType;
+
+    use super::*;
+
+    /// A column of texts with a collation.
+    fn column(collation: u64) -> ColumnSchema {
+        ColumnSchema {
+            kind: ColumnKind::Varchar { length_max: 40 },
+            column_type: ColumnType::VARCHAR,
+            metadata: 40,
+            nullable: true,
+            unsigned: None,
+            collation: Some(collation),
+            name: None,
+            members: None,
+            geometry_type: None,
+            dimensionality: None,
+            visible: None,
+            primary_key: None,
+        }
+    }
+
+    const UTF8MB4: u64 = 255;
+    const LATIN1: u64 = 8;
+    const UTF16: u64 = 54;
+
+    #[test]
+    fn texts_are_taken_at_once_where_their_bytes_are_utf8() {
+        let mut values = ValueColumn::new(&DataType::Utf8);
+        assert!(values.extend_texts(&column(UTF8MB4), ("onetwö".as_bytes(), [3, 3, 7].into_iter())));
+        assert!(values.extend_texts(&column(LATIN1), (b"ascii", [5].into_iter())));
+        for (collation, bytes, ends) in [
+            (UTF8MB4, "onetwö".as_bytes(), [3, 6]),
+            (UTF8MB4, b"one\xffab", [3, 6]),
+            (LATIN1, b"one\xfcab", [3, 6]),
+            (UTF16, b"onetwo", [2, 6]),
+        ] {
+            assert!(!values.extend_texts(&column(collation), (bytes, ends.into_iter())), "{bytes:?}");
+        }
+        let made = values.finish();
+        assert_eq!(made.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["one", "", "twö", "ascii"]);
+        let mut numbers = ValueColumn::new(&DataType::Int32);
+        assert!(!numbers.extend_texts(&column(UTF8MB4), (b"1", [1].into_iter())));
+    }
+
+    #[test]
+    fn only_what_is_there_is_not_null() {
+        for kind in [DataType::Utf8, DataType::Binary] {
+            let mut values = ValueColumn::new(&kind);
+            values.extend_there([true, false, true].into_iter());
+            let made = values.finish();
+            assert_eq!([0, 1, 2].map(|row| made.is_valid(row)), [true, false, true], "{kind}");
+        }
+    }
 }

@@ -156,6 +156,7 @@ impl TableProvider for MomentTable {
             base_blocks,
             filters: Vec::new(),
             latest: None,
+            rows: None,
         };
         Ok(Arc::new(LogScan::new(scan)))
     }

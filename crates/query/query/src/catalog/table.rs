@@ -8,6 +8,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use tokio::sync::OnceCell;
 
 use crate::logs::wanted::WantedLogs;
 use crate::logs::{BaseBlocks, Logs};
@@ -22,6 +23,8 @@ pub(crate) struct LogTable {
     /// Everything it has of them, without any condition.
     all: WantedLogs,
     workers: usize,
+    /// About how many rows it has, where archives tell.
+    rows: OnceCell<Option<u64>>,
 }
 
 impl LogTable {
@@ -31,7 +34,21 @@ impl LogTable {
         all: WantedLogs,
         workers: usize,
     ) -> Self {
-        LogTable { logs, reader, all, workers }
+        LogTable { logs, reader, all, workers, rows: OnceCell::new() }
+    }
+
+    /// About how many rows it has, where archives tell. Of a table with a row for each transaction that is what decides whether a join keeps
+    /// it as a whole, and needn't divide the rows of the other side by their keys.
+    async fn told_rows(&self) -> Option<u64> {
+        if self.reader.is_of_rows() || !self.reader.is_divided() || !self.logs.are_archived() {
+            return None;
+        }
+        let count = || async {
+            let (logs, size) = (Arc::clone(&self.logs), self.reader.row_size());
+            // Object storage is waited for.
+            tokio::task::spawn_blocking(move || logs.transaction_count(size)).await.ok()
+        };
+        *self.rows.get_or_init(count).await
     }
 }
 
@@ -80,6 +97,7 @@ impl TableProvider for LogTable {
             base_blocks: BaseBlocks::default(),
             filters: Vec::new(),
             latest: None,
+            rows: self.told_rows().await,
         };
         Ok(Arc::new(LogScan::new(scan)))
     }

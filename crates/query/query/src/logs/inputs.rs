@@ -428,6 +428,23 @@ impl Logs {
         self.readings.end_all();
     }
 
+    /// About how many transactions there are: those that archives tell, and of other logs one for so many bytes.
+    pub(crate) fn transaction_count(&self, size: u64) -> u64 {
+        let of_log = |index: usize| {
+            let (mut count, mut is_told) = (0u64, true);
+            let is_divided = self.each_run(index, &mut |run| {
+                is_told &= !run.may_lack_gtids();
+                count = count.saturating_add(u64::try_from(run.gtids.count()).unwrap_or(u64::MAX));
+            });
+            match is_divided {
+                Ok(true) if is_told => count,
+                // What can't be read is said by those who read it.
+                Ok(_) | Err(_) => self.size_of(index) / size.max(1),
+            }
+        };
+        (0..self.len()).map(of_log).fold(0, u64::saturating_add)
+    }
+
     /// The log as the user gave it.
     pub(super) fn path(&self, index: usize) -> &str {
         self.logs.get(index).map_or("", |log| &log.path)

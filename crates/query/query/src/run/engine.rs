@@ -33,6 +33,7 @@ use crate::run::retry;
 use crate::run::spill::runtime_env;
 use crate::scan::count_rule::CountRule;
 use crate::scan::latest_rule::LatestRule;
+use crate::scan::presence_rule::PresenceRule;
 use crate::sql::checked;
 use crate::sql::functions;
 use crate::sql::permitted::StatementOrigin;
@@ -147,6 +148,7 @@ impl QueryEngine {
                 .with_analyzer_rules(checked::rules())
                 .with_physical_optimizer_rule(Arc::new(CountRule))
                 .with_physical_optimizer_rule(Arc::new(LatestRule))
+                .with_physical_optimizer_rule(Arc::new(PresenceRule))
                 .build();
             let context = SessionContext::new_with_state(state);
             let catalog = Arc::new(Catalog::new(&Arc::new(logs), options.jobs, asked)?);

@@ -104,7 +104,7 @@ fn counted(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> 
 }
 
 /// Whether a function counts rows.
-fn counts(function: &AggregateFunctionExpr) -> bool {
+pub(super) fn counts(function: &AggregateFunctionExpr) -> bool {
     function.fun().name() == "count" && !function.is_distinct() && !function.expressions().is_empty()
 }
 

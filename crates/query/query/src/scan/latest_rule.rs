@@ -69,7 +69,7 @@ fn below(
             Some(MadeColumn::Column(column)) => {
                 schema.fields().get(column).is_some_and(|field| field.name() == COMMITTED_AT)
             }
-            Some(MadeColumn::Field(..)) | None => false,
+            Some(MadeColumn::Field(..) | MadeColumn::Presence(..)) | None => false,
         };
         // A scan that knows them was changed already.
         let is_changed = is_by_time && scan.latest.is_none() && scan.limit.is_none();

@@ -69,6 +69,8 @@ pub(crate) struct ScanPlan {
     pub(crate) filters: Vec<Arc<dyn PhysicalExpr>>,
     /// The query keeps as many rows of the latest transactions.
     pub(crate) latest: Option<usize>,
+    /// About how many rows the table has, where archives tell; `None`: its bytes say.
+    pub(crate) rows: Option<u64>,
 }
 
 /// The plan that reads it.
@@ -279,8 +281,9 @@ impl ScanPlan {
     /// About how many rows the table has. A join holds the side with fewer rows in memory: `transactions` rather than `changes`,
     /// whichever a query names first.
     pub(crate) fn statistics(&self) -> Statistics {
-        let rows = self.bytes.map(|bytes| usize::try_from(bytes / self.reader.row_size()));
-        let num_rows = rows.map_or(Precision::Absent, |rows| Precision::Inexact(rows.unwrap_or(usize::MAX)));
+        let rows = self.rows.or_else(|| self.bytes.map(|bytes| bytes / self.reader.row_size()));
+        let rows = rows.map(|rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        let num_rows = rows.map_or(Precision::Absent, Precision::Inexact);
         Statistics { num_rows, ..Statistics::new_unknown(&self.schema) }
     }
 
@@ -316,6 +319,12 @@ impl ScanPlan {
         }
         let columns: Vec<_> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
         write!(f, ", columns=[{}]", columns.join(" "))?;
+        let counted = self.outputs.iter().zip(&columns);
+        let counted = counted.filter(|(output, _)| matches!(output, MadeColumn::Presence(..)));
+        let counted: Vec<_> = counted.map(|(_, name)| *name).collect();
+        if !counted.is_empty() {
+            write!(f, ", counted=[{}]", counted.join(" "))?;
+        }
         if let Some(latest) = self.latest {
             write!(f, ", latest={latest}")?;
         }

@@ -166,6 +166,8 @@ fn named(expression: &dyn PhysicalExpr, scan: &ScanPlan) -> Option<NamedValue> {
     let name = |column: usize| Some(schema.fields().get(column)?.name().clone());
     match scan.output(expression)? {
         MadeColumn::Column(column) => Some(NamedValue { column: name(column)?, field: None }),
+        // No filter has it.
+        MadeColumn::Presence(..) => None,
         MadeColumn::Field(column, field) => {
             let DataType::Struct(fields) = schema.fields().get(column)?.data_type() else { return None };
             let field = Some(fields.get(field)?.name().clone());

@@ -48,18 +48,26 @@ pub(super) enum ValueTarget {
     Image(ImageColumn),
     /// One field of an image.
     Field(Box<ValueColumn>, usize),
+    /// The same, of which only NULLs count.
+    Presence(Box<ValueColumn>, usize),
 }
 
 impl BuiltColumn {
     /// An empty one; `fields` are those of an image.
     pub(super) fn new(source: ValueSource, kind: FieldKind, output: MadeColumn, fields: &Fields) -> Self {
         let field = match output {
-            MadeColumn::Field(_, number) => fields.get(number).map(|field| (field, number)),
+            MadeColumn::Field(_, number) | MadeColumn::Presence(_, number) => {
+                fields.get(number).map(|field| (field, number))
+            }
             MadeColumn::Column(_) => None,
         };
         let target = match (source, field) {
             (ValueSource::Before | ValueSource::After, Some((field, number))) => {
-                ValueTarget::Field(Box::new(ValueColumn::new(field.data_type())), number)
+                let values = Box::new(ValueColumn::new(field.data_type()));
+                match output {
+                    MadeColumn::Presence(..) => ValueTarget::Presence(values, number),
+                    MadeColumn::Field(..) | MadeColumn::Column(_) => ValueTarget::Field(values, number),
+                }
             }
             (ValueSource::Before | ValueSource::After, None) => ValueTarget::Image(ImageColumn::new(fields)),
             _ => ValueTarget::Plain(kind.builder()),
@@ -79,7 +87,7 @@ pub(super) fn batch_of(
         .map(|column| match &mut column.target {
             ValueTarget::Plain(builder) => Ok(builder.finish()),
             ValueTarget::Image(image) => image.finish().map_err(arrow_error),
-            ValueTarget::Field(values, _) => Ok(values.finish()),
+            ValueTarget::Field(values, _) | ValueTarget::Presence(values, _) => Ok(values.finish()),
         })
         .collect::<Result<Vec<_>, Error>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

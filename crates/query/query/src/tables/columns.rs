@@ -109,6 +109,17 @@ impl Builder {
         }
     }
 
+    /// Appends a value this many times.
+    pub(super) fn push_repeated(&mut self, value: FieldValue<'_>, count: usize) {
+        match (self, value) {
+            (Builder::Text(builder), FieldValue::Text(text)) => builder.append_value_n(text, count),
+            (Builder::Text(builder), FieldValue::Null) => builder.append_nulls(count),
+            (Builder::Number(builder), FieldValue::Number(number)) => builder.append_value_n(number, count),
+            (Builder::Moment(builder), FieldValue::Moment(moment)) => builder.append_value_n(moment, count),
+            (builder, value) => (0..count).for_each(|_| builder.push(value)),
+        }
+    }
+
     pub(super) fn finish(&mut self) -> ArrayRef {
         match self {
             Builder::Text(builder) => Arc::new(builder.finish()),

@@ -98,7 +98,8 @@ fn look_into(
         table: table.as_bytes(),
         columns: &columns,
         with_around: false,
-        with_before: true,
+        with_values: &|_, _| true,
+        with_deleted: true,
         with_numbers: false,
         with_positions: false,
     };

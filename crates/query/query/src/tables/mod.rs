@@ -81,13 +81,17 @@ pub(crate) enum MadeColumn {
     Column(usize),
     /// A field of a struct: the column's number, then the field's.
     Field(usize, usize),
+    /// Whether there is a field of a struct: NULL where it is NULL, otherwise any value.
+    Presence(usize, usize),
 }
 
 impl MadeColumn {
     /// The number of the table's column.
     pub(crate) fn column(self) -> usize {
         match self {
-            MadeColumn::Column(column) | MadeColumn::Field(column, _) => column,
+            MadeColumn::Column(column) | MadeColumn::Field(column, _) | MadeColumn::Presence(column, _) => {
+                column
+            }
         }
     }
 }

@@ -10,11 +10,11 @@ use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable, PickedTra
 use binlogz_archive::part::PickedLog;
 use binlogz_arrow::{ValueColumn, column_place, is_same_column};
 use binlogz_binlog::event::RowsKind;
-use binlogz_binlog::row::{Cell, ColumnClass, ColumnSchema, TableSchema};
+use binlogz_binlog::row::{Cell, CellContent, ColumnClass, ColumnKind, ColumnSchema, TableSchema};
 use binlogz_schema::HistoryPlace;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
-use datafusion::arrow::datatypes::{Fields, SchemaRef};
+use datafusion::arrow::datatypes::{FieldRef, Fields, SchemaRef};
 use datafusion::common::Result;
 use datafusion::error::DataFusionError;
 
@@ -36,6 +36,8 @@ const BYTES_MAX: usize = 4 << 20;
 pub(super) struct NeededOutputs {
     /// Fields of images, by their numbers.
     fields: BTreeSet<usize>,
+    /// Those of which only NULLs count.
+    bare: BTreeSet<usize>,
     /// Transaction and event header of the rows.
     around: bool,
     /// Images before the change.
@@ -74,20 +76,24 @@ impl NeededOutputs {
                 (ValueSource::Before | ValueSource::After, MadeColumn::Field(_, field)) => {
                     needed.fields.insert(field);
                 }
+                (ValueSource::Before | ValueSource::After, MadeColumn::Presence(_, field)) => {
+                    needed.bare.insert(field);
+                }
                 (ValueSource::Before | ValueSource::After, MadeColumn::Column(_)) => {
                     needed.fields.extend(0..all.len())
                 }
                 _ => return None,
             }
         }
+        needed.bare = &needed.bare - &needed.fields;
         Some(needed)
     }
 
     /// Whether it is nothing but columns of images that these conditions are on.
     pub(super) fn is_of_columns(&self, conditions: &[ValueCondition], all: &Fields) -> bool {
-        let NeededOutputs { fields, around, before: _, key, numbers: _, positions, changed, inside: _ } =
+        let NeededOutputs { fields, bare, around, before: _, key, numbers: _, positions, changed, inside: _ } =
             self;
-        let mut fields = fields.iter().filter_map(|field| all.get(*field));
+        let mut fields = fields.union(bare).filter_map(|field| all.get(*field));
         let is_one = |name: &str| conditions.iter().any(|one| is_same_column(&one.column, name));
         !around && !key && !positions && !changed && fields.all(|field| is_one(field.name()))
     }
@@ -96,7 +102,7 @@ impl NeededOutputs {
     pub(super) fn places(&self, schema: &TableSchema, logs: &Logs, all: &Fields) -> Option<Vec<usize>> {
         let (told, _) = logs.told(&Arc::new(schema.clone()), HistoryPlace::default());
         let mut places = Vec::with_capacity(self.fields.len());
-        for field in self.fields.iter().filter_map(|field| all.get(*field)) {
+        for field in self.fields.union(&self.bare).filter_map(|field| all.get(*field)) {
             let Some(place) = column_place(&told.names, field.name()) else { continue };
             let column = schema.columns().get(place)?;
             // A schema may make another type of it, as of an ENUM whose members it tells.
@@ -124,6 +130,27 @@ impl NeededOutputs {
             }
         }
         Some(places)
+    }
+
+    /// Whether the values of a column are needed, by its place in the table.
+    fn has_values(&self, schema: &TableSchema, place: usize, (logs, all): (&Logs, &Fields)) -> bool {
+        if self.bare.is_empty() || self.key || self.changed {
+            return true;
+        }
+        // Any text is a text, whatever its bytes are; of other types some values are NULL, as days in no calendar are.
+        let kind = schema.columns().get(place).map(|column| column.kind);
+        if !matches!(
+            kind,
+            Some(ColumnKind::Char { .. } | ColumnKind::Varchar { .. } | ColumnKind::Blob { .. })
+        ) {
+            return true;
+        }
+        let (told, _) = logs.told(&Arc::new(schema.clone()), HistoryPlace::default());
+        let is_it = |field: &usize| {
+            let is_it = |field: &FieldRef| column_place(&told.names, field.name()) == Some(place);
+            all.get(*field).is_some_and(is_it)
+        };
+        !self.bare.iter().any(is_it) || self.fields.iter().any(is_it)
     }
 }
 
@@ -171,7 +198,8 @@ impl PickedRows<'_> {
             table: table.as_bytes(),
             columns: &columns,
             with_around: needed.around,
-            with_before: needed.before,
+            with_values: &|schema, place| needed.has_values(schema, place, (logs, fields)),
+            with_deleted: needed.before && self.job.wanted.has_kind(RowsKind::Delete),
             with_numbers: needed.numbers,
             with_positions: needed.positions,
         };
@@ -345,6 +373,12 @@ impl BlockMaker<'_> {
         if !table.has_lengths() {
             return end_max;
         }
+        if let Some(size) = table.size_after(rows.start..end_max)
+            && self.bytes + size <= BYTES_MAX
+        {
+            self.bytes += size;
+            return end_max;
+        }
         let is_full = |&row: &usize| {
             self.bytes += table.size(row);
             self.bytes > BYTES_MAX
@@ -404,10 +438,13 @@ impl BlockMaker<'_> {
                         (ValueSource::AppliedAt, _) => FieldValue::moment(self.frame.applied_at),
                         _ => FieldValue::Null,
                     };
-                    rows.clone().for_each(|_| builder.push(value));
+                    builder.push_repeated(value, rows.len());
                 }
                 ValueTarget::Field(values, field) => {
                     picked.extend(values, rows.clone(), (is_after, *field), &mut self.scratch)?;
+                }
+                ValueTarget::Presence(values, field) => {
+                    picked.extend_there(values, rows.clone(), (is_after, *field), &mut self.scratch)?;
                 }
                 ValueTarget::Image(image) => {
                     image.is_there.extend(rows.clone().map(|row| table.has_image(row, is_after)));
@@ -466,14 +503,40 @@ impl<'a> PickedValues<'a> {
             }
             return Ok(());
         }
-        if let Some(bytes) = table.fixed_values(rows.clone(), is_after, pick)
+        if let Some(bytes) = table.fixed_values(rows.clone(), is_after, pick, scratch)
             && values.extend_fixed(column.kind, bytes)?
+        {
+            return Ok(());
+        }
+        if let Some(texts) = table.texts(rows.clone(), is_after, pick)
+            && values.extend_texts(column, texts)
         {
             return Ok(());
         }
         let contents = table.values(rows, is_after, pick);
         let cells = contents.map(|content| Some(Cell { index, column, content: content? }));
         Ok(values.extend(column.kind, cells, scratch)?)
+    }
+
+    /// Appends whether images have a field, before or after the change.
+    fn extend_there(
+        &self,
+        values: &mut ValueColumn,
+        rows: Range<usize>,
+        (is_after, field): (bool, usize),
+        scratch: &mut Vec<u8>,
+    ) -> binlogz_archive::Result<()> {
+        let pick = self.picks.fields.get(field).copied().flatten();
+        let Some(pick) = pick.filter(|&pick| self.table.is_bare(pick)) else {
+            return self.extend(values, rows, (is_after, field), scratch);
+        };
+        if self.kind == if is_after { RowsKind::Delete } else { RowsKind::Write } {
+            values.extend_nulls(rows.len());
+            return Ok(());
+        }
+        let contents = self.table.values(rows, is_after, pick);
+        values.extend_there(contents.map(|content| matches!(content, Some(CellContent::Value(_)))));
+        Ok(())
     }
 
     /// A column of a row, by its place in the table and among the picked columns.

@@ -456,7 +456,7 @@ impl<'a> Maker<'a> {
             let side = ChangeSide { row, is_after: column.source == ValueSource::After };
             match &mut column.target {
                 ValueTarget::Image(image) => image.push(&side, &table.fields, &mut self.scratch.bytes)?,
-                ValueTarget::Field(values, field) => {
+                ValueTarget::Field(values, field) | ValueTarget::Presence(values, field) => {
                     let place = table.fields.get(*field).copied().flatten();
                     side.push(values, place, &mut self.scratch.bytes)?;
                 }

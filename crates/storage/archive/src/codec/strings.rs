@@ -38,8 +38,12 @@ const SHAPES: u8 = 2;
 const TEXT: u8 = 3;
 const GEOMETRIES: u8 = 4;
 
-/// Strings looked at to choose between plain and shapes.
+/// Strings looked at to choose between plain and shapes: at least, and for each run of digits in the shapes, whose numbers take some bytes
+/// whatever they are.
 const SAMPLE: usize = 256;
+const SAMPLE_OF_RUN: usize = 128;
+/// Shapes are unpacked far faster than PPMd's code: they may take one byte in so many more, unless a level wants the fewest bytes.
+const SHAPES_MARGIN: usize = 16;
 /// From so many strings of one length on they are fixed binaries, ...
 const FIXED_MIN: usize = 8;
 /// ... if more than one byte in so many, of those that are looked at, is no text: of random bytes it is one in ten.
@@ -98,6 +102,14 @@ impl StringList {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// The bytes of a range of the strings, and where each ends in them.
+    pub(crate) fn run(&self, range: Range<usize>) -> Option<(&[u8], impl ExactSizeIterator<Item = usize>)> {
+        let start = range.start.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        let ends = self.ends.get(range)?;
+        let bytes = self.bytes.get(start..ends.last().copied().unwrap_or(start))?;
+        Some((bytes, ends.iter().map(move |end| end - start)))
     }
 
     /// What the bytes are: binary values of one length, or anything.
@@ -180,16 +192,18 @@ fn pack_repeated(
 fn pack_different(strings: &StringList, level: Level, out: &mut Vec<u8>) -> Result<()> {
     let Some(shaped) = ShapedStrings::of(strings) else { return pack_plain(strings, level, out) };
     let start = strings.len() / 3;
-    let sample =
-        if strings.len() > 2 * SAMPLE { strings.part(start..start + SAMPLE) } else { strings.clone() };
+    let count = SAMPLE.max(SAMPLE_OF_RUN * shaped.runs());
+    let sample = if strings.len() > 2 * count { strings.part(start..start + count) } else { strings.clone() };
     let mut plain_sample = Vec::new();
     let mut shaped_sample = Vec::new();
-    pack_coded(&sample, quick(&sample, level)?, level, &mut plain_sample)?;
+    let quick = quick(&sample, level)?;
+    let margin = if quick.0 == Coder::Ppmd && level == Level::Default { SHAPES_MARGIN } else { usize::MAX };
+    pack_coded(&sample, quick, level, &mut plain_sample)?;
     match ShapedStrings::of(&sample) {
         Some(sample) => sample.pack(level, &mut shaped_sample)?,
         None => return pack_plain(strings, level, out),
     }
-    if shaped_sample.len() < plain_sample.len() {
+    if shaped_sample.len() < plain_sample.len() + plain_sample.len() / margin {
         shaped.pack(level, out)
     } else {
         pack_plain(strings, level, out)
@@ -464,6 +478,30 @@ mod tests {
         let bits = 2000.0 * 33.0 * 10f64.log2();
         let size = round(&values);
         assert!((size as f64) * 8.0 < bits * 1.02, "{size} for {bits} bits");
+    }
+
+    #[test]
+    fn paths_with_numbers_are_shapes_though_ppmd_makes_few_of_them_smaller() {
+        let mut state = 11u64;
+        let mut strings = StringList::new();
+        for _ in 0..40_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let kind = ["product", "basket", "search?q=", "account"][(state >> 33) as usize % 4];
+            strings.push(format!("/shop/{kind}/{}", (state >> 40) % 20_000).as_bytes());
+        }
+        let code_of = |strings: &StringList, level| {
+            let mut packed = Vec::new();
+            pack(strings, &EarlierColumns::default(), level, &mut packed).unwrap();
+            let mut taker = Taker::new(&packed);
+            assert_eq!(taker.number().unwrap(), strings.len() as u64);
+            (taker.byte().unwrap(), packed.len())
+        };
+        let (code, size) = code_of(&strings, Level::Default);
+        assert_eq!(code, SHAPES);
+        let mut by_ppmd = Vec::new();
+        pack_plain(&strings, Level::Default, &mut by_ppmd).unwrap();
+        assert!(size <= by_ppmd.len() + by_ppmd.len() / SHAPES_MARGIN, "{size} {}", by_ppmd.len());
+        assert!(code_of(&strings, Level::Max).1 <= size);
     }
 
     #[test]

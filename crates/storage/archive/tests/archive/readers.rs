@@ -104,7 +104,8 @@ fn picked(shared: &Shared, each: &mut dyn FnMut()) {
         table: b"item",
         columns: &choose,
         with_around: true,
-        with_before: true,
+        with_values: &|_, _| true,
+        with_deleted: true,
         with_numbers: false,
         with_positions: false,
     };

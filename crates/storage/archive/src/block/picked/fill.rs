@@ -65,7 +65,13 @@ impl Column<'_> {
                 self.cells.push_numbers(numbers.take(count)?, size, order);
                 Ok(())
             }
-            _ => (0..count).try_for_each(|_| self.cells.push(ValueContent::Value(texts.next()?))),
+            ValueWalk::Prefixed { .. } => {
+                let range = texts.take(count);
+                self.cells.push_texts(&texts.0, range)
+            }
+            ValueWalk::Fixed { .. } => {
+                (0..count).try_for_each(|_| self.cells.push(ValueContent::Value(texts.next()?)))
+            }
         }
     }
 

@@ -63,7 +63,7 @@ impl Maps {
         match chosen {
             Some((schema, columns)) => {
                 self.picked.insert(number, self.tables.len());
-                self.tables.push((number, PickedTable::new(rest, schema, columns)));
+                self.tables.push((number, PickedTable::new(rest, schema, columns, pick.with_values)));
             }
             None => self.is_unfit = true,
         }

@@ -42,6 +42,9 @@ pub(crate) use whole::WholeBlock;
 /// Chooses columns of a table, by their places; `None`: they can't be picked.
 pub type Choose<'a> = dyn Fn(&TableSchema) -> Option<Vec<usize>> + Sync + 'a;
 
+/// Says of a picked column, by its place, whether its values are taken.
+pub type ChooseValues<'a> = dyn Fn(&TableSchema, usize) -> bool + Sync + 'a;
+
 /// A request: which table and columns to pick, and how much about each row.
 pub struct Pick<'a> {
     /// The table's database.
@@ -51,10 +54,12 @@ pub struct Pick<'a> {
     /// The columns to pick. A document (JSON) that was changed in part comes as its differences
     /// ([`CellContent::JsonDiffs`]); then the one before the change is picked, too, if the row has it.
     pub columns: &'a Choose<'a>,
+    /// Whether the values of a picked column are taken. Otherwise each is empty, and only whether it is there, or NULL, is told.
+    pub with_values: &'a ChooseValues<'a>,
     /// Whether transaction and event header of each row are picked, too.
     pub with_around: bool,
-    /// Whether values before the change are asked for. If not, rows may have them or not.
-    pub with_before: bool,
+    /// Whether values before the change are asked for of rows that are deleted. If not, these may have them or not.
+    pub with_deleted: bool,
     /// Whether the rows of each event are a run of their own, so that their numbers in it are known.
     pub with_numbers: bool,
     /// Whether it is told where transactions begin in the log, with the transactions.
@@ -164,18 +169,22 @@ pub(crate) fn memory_max(size: usize) -> usize {
 }
 
 impl PickedTable {
-    fn new(name: &[u8], schema: TableSchema, columns: Vec<usize>) -> Self {
-        PickedTable::of(name, Arc::new(schema), columns)
+    fn new(name: &[u8], schema: TableSchema, columns: Vec<usize>, with_values: &ChooseValues<'_>) -> Self {
+        let cells = |&column: &usize| match with_values(&schema, column) {
+            true => Some(ColumnCells::new(ValueWalk::of(schema.columns().get(column)?.kind))),
+            false => Some(ColumnCells::bare()),
+        };
+        let cells = columns.iter().filter_map(cells).collect();
+        PickedTable::of(name, Arc::new(schema), columns, cells)
     }
 
     /// This table without its rows.
     fn anew(&self) -> Self {
-        PickedTable::of(&self.name, Arc::clone(&self.schema), self.columns.clone())
+        let cells = self.cells.iter().map(ColumnCells::anew).collect();
+        PickedTable::of(&self.name, Arc::clone(&self.schema), self.columns.clone(), cells)
     }
 
-    fn of(name: &[u8], schema: Arc<TableSchema>, columns: Vec<usize>) -> Self {
-        let form = |&column: &usize| schema.columns().get(column).map(|column| ValueWalk::of(column.kind));
-        let cells = columns.iter().filter_map(form).map(ColumnCells::new).collect();
+    fn of(name: &[u8], schema: Arc<TableSchema>, columns: Vec<usize>, cells: Vec<ColumnCells>) -> Self {
         PickedTable {
             schema,
             columns,
@@ -216,20 +225,60 @@ impl PickedTable {
         })
     }
 
+    /// Whether only that values of a picked column are there is known, and not what they are.
+    pub fn is_bare(&self, picked: usize) -> bool {
+        self.cells.get(picked).is_some_and(|cells| cells.is_bare)
+    }
+
     /// The values of a picked column in these rows, one after the other; `None` unless they are of one size and each row
-    /// has one.
-    pub fn fixed_values(&self, rows: Range<usize>, is_after: bool, picked: usize) -> Option<&[u8]> {
-        let cells = self.cells.get(picked)?;
+    /// has one. Those that stand apart are put together in `room`.
+    pub fn fixed_values<'v>(
+        &'v self,
+        rows: Range<usize>,
+        is_after: bool,
+        picked: usize,
+        room: &'v mut Vec<u8>,
+    ) -> Option<&'v [u8]> {
+        let cells = self.cells.get(picked).filter(|cells| !cells.is_bare)?;
         let stride = cells.stride()?;
+        if let Some(images) = self.images_of(rows.clone(), is_after) {
+            return cells
+                .has_all(images.clone())
+                .then(|| cells.bytes.get(images.start * stride..images.end * stride))?;
+        }
+        let rows = self.rows.get(rows)?;
+        room.clear();
+        room.reserve(rows.len() * stride);
+        for &[before, after] in rows {
+            let image = if is_after { after } else { before }.number()? as usize;
+            room.extend_from_slice(cells.bytes.get(cells.value_range(image)?)?);
+        }
+        Some(room)
+    }
+
+    /// The texts of a picked column in these rows, one after the other: the bytes of all, and where each ends in them. `None` unless they are
+    /// of any size, each row has one, and they stand so.
+    pub fn texts(
+        &self,
+        rows: Range<usize>,
+        is_after: bool,
+        picked: usize,
+    ) -> Option<(&[u8], impl Iterator<Item = usize>)> {
+        let cells = self.cells.get(picked).filter(|cells| cells.stride().is_none())?;
+        let images = self.images_of(rows, is_after).filter(|images| cells.has_all(images.clone()))?;
+        let start = images.start.checked_sub(1).map_or(Some(0), |before| cells.ends.get(before).copied())?;
+        let ends = cells.ends.get(images)?;
+        let bytes = cells.bytes.get(start as usize..*ends.last()? as usize)?;
+        Some((bytes, ends.iter().map(move |end| (end - start) as usize)))
+    }
+
+    /// The images of rows, by their numbers, if each row has one and they follow each other.
+    fn images_of(&self, rows: Range<usize>, is_after: bool) -> Option<Range<usize>> {
         let rows = self.rows.get(rows)?;
         let image_of = |&[before, after]: &[RowImage; 2]| if is_after { after } else { before };
         let first = image_of(rows.first()?).number()?;
-        if !rows.iter().zip(first..).all(|(row, image)| image_of(row) == RowImage(image)) {
-            return None;
-        }
-        let images = first as usize..first as usize + rows.len();
-        let has_all = cells.states.get(images.clone())?.iter().all(|&state| state == CellState::Value);
-        has_all.then(|| cells.bytes.get(images.start * stride..images.end * stride))?
+        let follow = rows.iter().zip(first..).all(|(row, image)| image_of(row) == RowImage(image));
+        follow.then(|| first as usize..first as usize + rows.len())
     }
 
     /// Whether documents (JSON) are among the picked columns.
@@ -246,6 +295,13 @@ impl PickedTable {
     /// Memory of an image, besides its texts: their bytes are in the block, too.
     fn memory_of_image(&self) -> usize {
         self.cells.iter().map(|cells| 1 + cells.stride().unwrap_or(size_of::<u32>())).sum()
+    }
+
+    /// Bytes of the values of rows, before and after the change, if the images after it follow each other, and there are no others.
+    pub fn size_after(&self, rows: Range<usize>) -> Option<usize> {
+        let images = self.images_of(rows.clone(), true)?;
+        let has_no_other = self.rows.get(rows)?.iter().all(|&[before, _]| before == RowImage::NONE);
+        has_no_other.then(|| self.cells.iter().map(|cells| cells.size(images.clone())).sum())
     }
 
     /// Bytes of a row's values, before and after the change.

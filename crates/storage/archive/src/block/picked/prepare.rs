@@ -133,13 +133,13 @@ pub(crate) fn prepare(packed: &[u8], size: usize, pick: &Pick<'_>) -> Result<Pre
         .into_iter()
         .map(|(number, table)| {
             let group = StreamColumn::TABLES + number;
-            TableStreams::take(&mut streams, group, &table, pick.with_before).map(|streams| (table, streams))
+            TableStreams::take(&mut streams, group, &table, pick.with_deleted).map(|streams| (table, streams))
         })
         .collect::<Result<Vec<_>>>()?;
     if memory_of(&tables, &patterns) > memory_max(size) {
         return Ok(PreparedBlock::Whole(maps));
     }
-    let with_deleted = pick.with_before;
+    let with_deleted = pick.with_deleted;
     let with_numbers = pick.with_numbers;
     let columns =
         RowsStreams { patterns, steps, events, tables, with_deleted, with_numbers, maps: in_force, size };

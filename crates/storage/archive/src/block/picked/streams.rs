@@ -1,5 +1,7 @@
 //! The streams of a table's rows, which are taken value by value.
 
+use std::ops::Range;
+
 use super::PickedTable;
 use crate::block::slots::{ImageRole, MORE, NULLS, NUMBER, OPTIONS, PARTIAL, ROLES, SOURCE, VALUES};
 use crate::block::streams::{SparseStreams, StreamColumn};
@@ -43,6 +45,13 @@ impl TextStream {
     pub(super) fn next(&mut self) -> Result<&[u8]> {
         self.1 += 1;
         self.0.get(self.1 - 1).ok_or_else(|| Error::damaged("column of strings", "its end", "another string"))
+    }
+
+    /// The numbers of the next strings, as many as `count`; there may be fewer.
+    pub(super) fn take(&mut self, count: usize) -> Range<usize> {
+        let from = self.1;
+        self.1 += count;
+        from..self.1
     }
 }
 
@@ -104,7 +113,8 @@ impl TableStreams {
             *place = (NumberStream(streams.numbers(slot)?, 0), TextStream(streams.strings(slot)?, 0));
         }
         let mut values = Vec::with_capacity(table.columns.len());
-        for column in &table.columns {
+        for (pick, column) in table.columns.iter().enumerate() {
+            let is_taken = |role: &usize| is_taken(role) && !table.is_bare(pick);
             let mut of_roles: [ValueStream; ROLES] = Default::default();
             for (role, place) in of_roles.iter_mut().enumerate().filter(|(role, _)| is_taken(role)) {
                 let slot = at(VALUES + 8 * column + 2 * role);

@@ -5,12 +5,15 @@ use std::ops::Range;
 use super::{no_row, too_many};
 use crate::block::form::ValueWalk;
 use crate::block::walk::ByteOrder;
+use crate::codec::strings::StringList;
 use crate::error::{Error, Result};
 
 /// A column's values, by image.
 #[derive(Debug)]
 pub(super) struct ColumnCells {
     pub(super) form: ValueWalk,
+    /// Whether values are left out: each is empty.
+    pub(super) is_bare: bool,
     pub(super) states: Vec<CellState>,
     pub(super) bytes: Vec<u8>,
     /// Where each value ends, if it isn't of a fixed size.
@@ -38,7 +41,24 @@ pub(super) enum ValueContent<'a> {
 
 impl ColumnCells {
     pub(super) fn new(form: ValueWalk) -> Self {
-        ColumnCells { form, states: Vec::new(), bytes: Vec::new(), ends: Vec::new(), texts_max: u32::MAX }
+        ColumnCells {
+            form,
+            is_bare: false,
+            states: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            texts_max: u32::MAX,
+        }
+    }
+
+    /// Cells that only tell whether there are values.
+    pub(super) fn bare() -> Self {
+        ColumnCells { is_bare: true, ..ColumnCells::new(ValueWalk::Fixed { size: 0 }) }
+    }
+
+    /// These without their values.
+    pub(super) fn anew(&self) -> Self {
+        ColumnCells { is_bare: self.is_bare, ..ColumnCells::new(self.form) }
     }
 
     /// Makes room for this many images.
@@ -76,6 +96,30 @@ impl ColumnCells {
         })
     }
 
+    /// Where the bytes of an image's value are, if it has a whole one.
+    #[inline]
+    pub(super) fn value_range(&self, image: usize) -> Option<Range<usize>> {
+        let is_whole = self.states.get(image) == Some(&CellState::Value);
+        is_whole.then(|| self.range(image).ok())?
+    }
+
+    /// Whether all these images have a whole value.
+    pub(super) fn has_all(&self, images: Range<usize>) -> bool {
+        self.states.get(images).is_some_and(|states| states.iter().all(|&state| state == CellState::Value))
+    }
+
+    /// Bytes of the values of these images.
+    pub(super) fn size(&self, images: Range<usize>) -> usize {
+        let end_of = |image: usize| self.ends.get(image).copied().unwrap_or_default() as usize;
+        match self.stride() {
+            Some(stride) => images.len() * stride,
+            None => {
+                let start = images.start.checked_sub(1).map_or(0, end_of);
+                images.end.checked_sub(1).map_or(0, end_of).saturating_sub(start)
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn get(&self, image: usize) -> ValueContent<'_> {
         let bytes = match self.range(image) {
@@ -95,6 +139,7 @@ impl ColumnCells {
             ValueContent::Value(value) => (CellState::Value, Some(value)),
             ValueContent::Differences(value) => (CellState::Differences, Some(value)),
         };
+        let value = if self.is_bare { value.map(|_| &[][..]) } else { value };
         match (self.stride(), value) {
             (Some(stride), Some(value)) if value.len() == stride => self.bytes.extend_from_slice(value),
             (Some(_), Some(value)) => {
@@ -124,6 +169,18 @@ impl ColumnCells {
             }
         }
         self.states.resize(self.states.len() + count, state);
+    }
+
+    /// Appends texts, which aren't of a fixed size.
+    pub(super) fn push_texts(&mut self, texts: &StringList, range: Range<usize>) -> Result<()> {
+        let (bytes, ends) = texts.run(range).ok_or_else(no_row)?;
+        let start = self.bytes.len();
+        let size = u32::try_from(start + bytes.len()).ok().filter(|&size| size <= self.texts_max);
+        size.ok_or_else(too_many)?;
+        self.bytes.extend_from_slice(bytes);
+        self.states.resize(self.states.len() + ends.len(), CellState::Value);
+        self.ends.extend(ends.map(|end| (start + end) as u32));
+        Ok(())
     }
 
     /// Appends a number of `size` bytes, 1 to 8: the column's.
@@ -209,5 +266,25 @@ mod tests {
         cells.push_again(0).unwrap();
         assert!(cells.push_again(0).is_err());
         assert!(cells.push(ValueContent::Value(b"new")).is_err());
+    }
+
+    #[test]
+    fn texts_that_are_pushed_at_once_are_those_that_are_pushed_one_by_one() {
+        let mut texts = StringList::new();
+        [&b"not taken"[..], b"one", b"", b"three"].iter().for_each(|text| texts.push(text));
+        let mut cells = ColumnCells::new(ValueWalk::Prefixed { prefix: 1 });
+        cells.texts_max = 14;
+        cells.push(ValueContent::Value(b"before")).unwrap();
+        cells.push_texts(&texts, 1..4).unwrap();
+        let values: Vec<_> =
+            (0..4).map(|image| cells.value_range(image).map(|range| &cells.bytes[range])).collect();
+        assert_eq!(values, [Some(&b"before"[..]), Some(b"one"), Some(b""), Some(b"three")]);
+        assert_eq!([cells.size(0..1), cells.size(1..4), cells.size(2..3)], [6, 8, 0]);
+        assert!(cells.push_texts(&texts, 1..2).is_err(), "more bytes than its block has");
+        assert!(cells.push_texts(&texts, 2..5).is_err(), "there are four texts");
+        let mut bare = ColumnCells::bare();
+        bare.push(ValueContent::Value(b"left out")).unwrap();
+        bare.push(ValueContent::None(CellState::Null)).unwrap();
+        assert_eq!([bare.value_range(0), bare.value_range(1)], [Some(0..0), None]);
     }
 }

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use binlogz_binlog::event::{CompressedEvent, PostHeaderLengths, RowsEvent, TableId, TableMapEvent};
+use binlogz_binlog::event::{
+    CompressedEvent, PostHeaderLengths, RowsEvent, RowsKind, TableId, TableMapEvent,
+};
 use binlogz_binlog::row::{CellContent, RowDecoder, TableSchema};
 use binlogz_binlog::{ChangeContent, EventType, HeaderFlags};
 
@@ -153,7 +155,7 @@ impl<'w> OfWhole<'w> {
                     Error::damaged("table", "other columns", "those that its archive tells")
                 })?;
                 found = Some(self.picked.tables.len());
-                self.picked.tables.push(PickedTable::new(name, schema, columns));
+                self.picked.tables.push(PickedTable::new(name, schema, columns, self.pick.with_values));
             }
         }
         self.by_id.insert(map.table_id, found.map(|found| (found, body.to_vec())));
@@ -170,7 +172,8 @@ impl<'w> OfWhole<'w> {
         let Some(table) = self.picked.tables.get(number) else { return Ok(()) };
         let schema = Arc::clone(&table.schema);
         let of_image = table.memory_of_image();
-        let with_before = self.pick.with_before || table.has_documents();
+        let is_delete = rows.kind() == RowsKind::Delete;
+        let with_before = !is_delete || self.pick.with_deleted || table.has_documents();
         let mut start = table.rows.len();
         let mut first = 0;
         let mut read = decoder.rows(&schema, rows)?;

@@ -91,6 +91,11 @@ impl ShapedStrings {
         any.then_some(shaped)
     }
 
+    /// How many runs of digits the shapes have.
+    pub(super) fn runs(&self) -> usize {
+        self.runs.iter().map(Vec::len).sum()
+    }
+
     pub(super) fn pack(&self, level: Level, out: &mut Vec<u8>) -> Result<()> {
         out.push(SHAPES);
         varint::put(out, self.shapes.len() as u64);
