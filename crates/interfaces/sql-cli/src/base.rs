@@ -264,6 +264,9 @@ impl RestoreSteps for BaseSteps<'_> {
                 None => self.logs.whole(index)?,
                 Some(chosen) => {
                     keys.pass_over(&chosen.passed_over);
+                    if let Some(time) = chosen.begins_later {
+                        keys.begin_past_moment(time);
+                    }
                     let (name, input, is_whole) = self.logs.parts(index, &chosen.starts)?;
                     self.blocks += chosen.blocks(is_whole);
                     (name, input)

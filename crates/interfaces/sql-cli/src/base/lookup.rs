@@ -4,7 +4,8 @@
 //! a part is read that            because
 //! may have statements, or        the table may have been changed by one, its columns or a foreign key; so may rows of which
 //! what isn't understood          nothing is known
-//! may have the moment            it divides the transactions
+//! may have the moment            it divides the transactions. Not where that is a GTID, or a set of them which the archive's directory shows
+//!                                to be all that came before, and no part of the log before it is read: then only for the other reasons
 //! may have changes of a parent   foreign keys may have carried them on to the table
 //! may have a wanted row,         the first change of its key after the moment has the row as it was
 //! before or after a change
@@ -62,6 +63,9 @@ pub(super) struct ChosenParts {
     pub(super) starts: BTreeSet<u64>,
     /// The transactions of the others.
     pub(super) passed_over: GtidSet,
+    /// If the moment is in a part that is passed over, and no part before it is read: a time that is no later than that of the first
+    /// transaction after it, in microseconds since 1970.
+    pub(super) begins_later: Option<u64>,
     blocks_read: usize,
     blocks_skipped: usize,
     blocks_searched: usize,
@@ -85,6 +89,8 @@ struct PartChoice {
     blocks: usize,
     gtids: GtidSet,
     need: PartNeed,
+    /// If the moment divides it: a time that is no later than that of the first transaction after it, in microseconds since 1970.
+    divided: Option<i64>,
 }
 
 /// Why a part is read.
@@ -103,6 +109,8 @@ pub(super) struct ArchiveLookup<'b> {
     rows: WantedKeys,
     /// Whether transactions of the parts to come are certainly after the moment.
     is_past: bool,
+    /// Whether one of the parts so far may have the moment.
+    may_be_past: bool,
     /// If the part is passed over that has the moment: a time that is no later than that of the first transaction after it, in microseconds
     /// since 1970.
     later: Option<i64>,
@@ -132,7 +140,7 @@ impl<'b> ArchiveLookup<'b> {
                 if columns.is_empty() { WantedKeys::All } else { WantedKeys::OfColumns(columns) }
             }
         };
-        ArchiveLookup { moment, rows, is_past: keys.is_past_moment(), later: None }
+        ArchiveLookup { moment, rows, is_past: keys.is_past_moment(), may_be_past: false, later: None }
     }
 
     /// If the part was passed over that has the moment: a time that is no later than that of the first transaction after it.
@@ -164,12 +172,16 @@ impl<'b> ArchiveLookup<'b> {
         let mut parts = Vec::new();
         let mut own = BTreeSet::new();
         let is_divided = logs.each_part(index, &mut |run| {
-            let need = self.need(run, keys, &mut own);
+            let place = self.place(run);
+            let need = self.need((run, place), keys, &mut own);
+            let commits =
+                run.commits().filter(|_| place == PlaceOfPart::Divided && need != PartNeed::Certain);
             parts.push(PartChoice {
                 start: run.start(),
                 blocks: run.block_count(),
                 gtids: run.gtids.clone(),
                 need,
+                divided: commits.map(|(first, _)| micros(first)),
             });
         })?;
         if !is_divided {
@@ -193,29 +205,57 @@ impl<'b> ArchiveLookup<'b> {
             }
         }
         for part in parts {
-            if part.need == PartNeed::Certain || found.contains(&part.start) {
+            let is_read = part.need == PartNeed::Certain
+                || found.contains(&part.start)
+                || part.divided.is_some() && !self.can_pass_moment(&chosen, logs, (index, part.start))?;
+            if is_read {
                 chosen.starts.insert(part.start);
                 chosen.blocks_read += part.blocks;
             } else {
                 chosen.passed_over.union(&part.gtids);
                 chosen.blocks_skipped += part.blocks;
+                if part.divided.is_some() {
+                    self.later = part.divided;
+                    chosen.begins_later = self.later().filter(|_| chosen.starts.is_empty());
+                }
             }
         }
         Ok(Some(chosen))
     }
 
+    /// Whether a part can be passed over that has the moment: for certain, so the server executed just the transactions before it, and
+    /// whatever is read of the log is after it.
+    fn can_pass_moment(
+        &self,
+        chosen: &ChosenParts,
+        logs: &dyn WholeLogs,
+        (index, start): (usize, u64),
+    ) -> Result<bool, BaseTrouble> {
+        // Where no rows are wanted it doesn't matter which of its transactions come after the moment.
+        if matches!(self.rows, WantedKeys::Nothing) {
+            return Ok(true);
+        }
+        if !chosen.starts.is_empty() {
+            return Ok(false);
+        }
+        let PastMoment::Executed(set) = self.moment else { return Ok(true) };
+        let order = logs.gtids_in_order(index, start)?;
+        Ok(order.is_some_and(|order| {
+            let mut later = order.iter().skip_while(|gtid| set.contains(gtid));
+            !later.any(|gtid| set.contains(gtid))
+        }))
+    }
+
     /// Why a part is read; `own` gets the names under which it may have wanted rows.
     fn need(
-        &mut self,
-        run: &BlockRun<'_>,
+        &self,
+        (run, place): (&BlockRun<'_>, PlaceOfPart),
         keys: &TouchedKeys<'_>,
         own: &mut BTreeSet<(String, String)>,
     ) -> PartNeed {
-        let place = self.place(run);
-        // Where no rows are wanted it doesn't matter which of its transactions come after the moment.
         let is_around = match place {
             PlaceOfPart::Around => true,
-            PlaceOfPart::Divided => !matches!(self.rows, WantedKeys::Nothing) || run.commits().is_none(),
+            PlaceOfPart::Divided => run.commits().is_none(),
             PlaceOfPart::Before | PlaceOfPart::After => false,
         };
         let is_certain = is_around
@@ -226,12 +266,7 @@ impl<'b> ArchiveLookup<'b> {
         if is_certain {
             return PartNeed::Certain;
         }
-        if place == PlaceOfPart::Divided
-            && let Some((first, _)) = run.commits()
-        {
-            self.later = Some(micros(first));
-        }
-        if place != PlaceOfPart::After || !run.may_have_rows(&|rows| self.may_be_wanted(&rows, keys)) {
+        if place == PlaceOfPart::Before || !run.may_have_rows(&|rows| self.may_be_wanted(&rows, keys)) {
             return PartNeed::Nothing;
         }
         let rows = run.rows().unwrap_or_default();
@@ -268,13 +303,19 @@ impl<'b> ArchiveLookup<'b> {
             PastMoment::InLog(_) if self.is_past => PlaceOfPart::After,
             PastMoment::InLog(TableMoment::After(gtid)) => {
                 self.is_past = run.gtids.contains(gtid);
-                if self.is_past { PlaceOfPart::Around } else { PlaceOfPart::Before }
+                if self.is_past { PlaceOfPart::Divided } else { PlaceOfPart::Before }
             }
             PastMoment::InLog(TableMoment::Before(end)) => {
-                let Some((first, last)) = run.commits() else { return PlaceOfPart::Around };
-                if micros(last.saturating_add(1)) <= *end {
+                let commits = run.commits();
+                // The first transaction that is later may be in a part before: then these are after it, whatever their times are.
+                if let Some((_, last)) = commits
+                    && micros(last.saturating_add(1)) <= *end
+                    && !self.may_be_past
+                {
                     return PlaceOfPart::Before;
                 }
+                self.may_be_past = true;
+                let Some((first, _)) = commits else { return PlaceOfPart::Around };
                 // Each transaction in it is later, and it has some: whoever reads it knows that the moment has passed.
                 self.is_past = micros(first) >= *end && !run.gtids.is_empty();
                 PlaceOfPart::Around
@@ -301,7 +342,7 @@ enum PlaceOfPart {
     Before,
     /// The moment may be in it.
     Around,
-    /// The moment, a set of transactions, is in it, or where it begins.
+    /// The moment, a transaction or a set of them, is in it, or where it begins.
     Divided,
     After,
 }

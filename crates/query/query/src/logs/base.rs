@@ -158,6 +158,14 @@ pub trait WholeLogs {
         wanted: &KeyedRows<'_>,
     ) -> Result<(BTreeSet<u64>, usize)>;
 
+    /// The GTIDs of the transactions that begin in the part of an archived log at this place, in their order; `None`: its archive doesn't tell
+    /// them, or one has none.
+    ///
+    /// # Errors
+    ///
+    /// An archive that can't be read.
+    fn gtids_in_order(&self, index: usize, start: u64) -> Result<Option<Vec<Gtid>>>;
+
     /// The facts of a log that tell which one it follows.
     ///
     /// # Errors

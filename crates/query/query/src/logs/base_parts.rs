@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use binlogz_archive::block::picked::{Pick, PickedChanges, PickedTable};
+use binlogz_archive::directory::{LogDirectory, NeededDirectory};
 use binlogz_archive::format::contents::KeyProbe;
+use binlogz_archive::format::directory::DirectoryGroups;
 use binlogz_archive::format::{ColumnKeys, ColumnKeysBuilder};
 use binlogz_archive::part::BlockRun;
+use binlogz_binlog::gtid::Gtid;
 use binlogz_binlog::row::{Cell, TableSchema};
 use binlogz_flow::{FactsUpTo, Input, LogFacts};
 
@@ -52,6 +55,10 @@ impl WholeLogs for Logs {
         self.rows_in(index, starts, wanted).map_err(of_log)
     }
 
+    fn gtids_in_order(&self, index: usize, start: u64) -> Result<Option<Vec<Gtid>>> {
+        self.ordered_gtids(index, start).map_err(of_log)
+    }
+
     fn sequence_facts(&self, index: usize, up_to: FactsUpTo) -> Result<LogFacts> {
         let facts = match up_to {
             FactsUpTo::FirstTransaction => self.facts(index, up_to),
@@ -70,6 +77,23 @@ fn of_log(error: LogError) -> Error {
 }
 
 impl Logs {
+    /// The GTIDs of a part, as [`WholeLogs::gtids_in_order`] tells them.
+    fn ordered_gtids(&self, index: usize, start: u64) -> Result<Option<Vec<Gtid>>, LogError> {
+        let needed = NeededDirectory { groups: DirectoryGroups::GTIDS, as_logged: false };
+        let directory = self.directory(index, needed, &mut |run| run.start() == start)?;
+        let Some(directory) = directory.filter(LogDirectory::tells_all) else { return Ok(None) };
+        let mut gtids = Vec::new();
+        for (object, number) in directory.told() {
+            let block = directory.block(object, number);
+            let block = block.map_err(|error| self.archive_error(index, &error))?;
+            for entry in block.entries().filter(|entry| entry.has_begun) {
+                let Some(gtid) = entry.gtid else { return Ok(None) };
+                gtids.push(gtid);
+            }
+        }
+        Ok(Some(gtids))
+    }
+
     /// Looks for rows in parts of an archived log, as [`WholeLogs::parts_with`] does.
     fn rows_in(
         &self,

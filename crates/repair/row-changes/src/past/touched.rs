@@ -150,12 +150,16 @@ impl<'o> TouchedKeys<'o> {
         self.follower.pass_over(gtids);
     }
 
-    /// The log that was read had the moment, a set of transactions, in a part that was passed over: all that comes is after it. The first
+    /// The log that was read had the moment, a transaction or a set of them, in a part that was passed over: all that comes is after it. The first
     /// transaction after it was not before this time, in microseconds since 1970.
     pub fn pass_moment(&mut self, time: u64) {
-        let listener = &mut self.follower.listener;
-        listener.now = MomentPhase::After;
-        listener.first_later = Some(listener.first_later.map_or(time, |first| first.min(time)));
+        self.follower.listener.pass_moment(time);
+    }
+
+    /// The coming log has the moment, a transaction or a set of them, in a part that is passed over as all before it: each transaction that is
+    /// read of it comes after the moment. The first after it was not before this time, in microseconds since 1970.
+    pub fn begin_past_moment(&mut self, time: u64) {
+        self.follower.listener.passed_moment = Some(time);
     }
 
     /// Whether the log has passed the last transaction before the moment, or is in it.
@@ -344,6 +348,8 @@ impl<'o> TouchedKeys<'o> {
 struct FirstTouches {
     moment: PastMoment,
     now: MomentPhase,
+    /// If the log has the moment in a part that is passed over, and no transaction of it was read yet: as [`Self::pass_moment`] takes it.
+    passed_moment: Option<u64>,
     /// When the open transaction was committed, and the first one after the moment, in microseconds since 1970.
     time: u64,
     first_later: Option<u64>,
@@ -458,6 +464,7 @@ impl FirstTouches {
         FirstTouches {
             moment,
             now: MomentPhase::Before,
+            passed_moment: None,
             time: 0,
             first_later: None,
             held: GtidSet::new(),
@@ -472,6 +479,13 @@ impl FirstTouches {
             is_partial: false,
             lacks_prepared: false,
         }
+    }
+
+    /// What comes is after the moment; the first transaction after it was not before this time, in microseconds since 1970.
+    fn pass_moment(&mut self, time: u64) {
+        self.passed_moment = None;
+        self.now = MomentPhase::After;
+        self.first_later = Some(self.first_later.map_or(time, |first| first.min(time)));
     }
 
     /// The first reason wins. Of several tables it names the one that can't be told.
@@ -576,6 +590,9 @@ impl ChoiceListener for FirstTouches {
     }
 
     fn begin(&mut self, gtid: Option<&Gtid>, time: u64) {
+        if let Some(passed) = self.passed_moment.take() {
+            self.pass_moment(passed);
+        }
         gtid.into_iter().for_each(|gtid| self.held.add(*gtid));
         self.tables.iter_mut().for_each(|table| table.has_rows = false);
         match self.moment.phase(self.now, gtid, time) {
