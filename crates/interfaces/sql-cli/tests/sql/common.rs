@@ -35,10 +35,12 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The run's output. Fails the test unless the run succeeded in silence.
+    /// The run's output. Fails the test unless the run succeeded in silence, but for tables without names of columns.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
-        assert_eq!((self.code, self.error.as_str()), (Some(0), ""), "{}", self.out);
+        let others: Vec<_> =
+            self.error.lines().filter(|line| !line.ends_with(": @1 is the first column")).collect();
+        assert_eq!((self.code, others), (Some(0), Vec::new()), "{}", self.out);
         self.out
     }
 

@@ -683,11 +683,16 @@ impl Logs {
             return Err(LogError(line));
         }
         self.unread.store(true, Ordering::Relaxed);
+        self.say_once(line);
+        Ok(())
+    }
+
+    /// Says something once that changes no answer.
+    pub(super) fn say_once(&self, line: String) {
         let mut told = self.told.lock();
         if told.len() < TOLD_MAX && told.insert(line.clone()) {
             (self.warn)(&line);
         }
-        Ok(())
     }
 
     /// Makes what could not be read or isn't known an error of the query that meets it, for clients that see no lines.

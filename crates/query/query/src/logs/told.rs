@@ -9,7 +9,7 @@ use binlogz_binlog::gtid::GtidSet;
 use binlogz_binlog::row::TableSchema;
 use binlogz_flow::passes::statements::record_statements;
 use binlogz_flow::{FactsUpTo, Input, LogFacts, NotInSequence, check_sequence};
-use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TablesOfLogs, TablesSoFar};
+use binlogz_schema::{HistoryPlace, SchemaFile, TableHistory, TablesOfLogs, TablesSoFar, names_lacking};
 
 use super::inputs::{Logs, SchemaTime};
 use crate::error::LogError;
@@ -259,6 +259,15 @@ impl Logs {
             self.tell_once(format!("{database}.{name}: {note}"))?;
         }
         Ok(table)
+    }
+
+    /// Says once of a table whose columns are shown that they have no names, if they have none, and how they are got.
+    pub(crate) fn say_names_lacking(&self, table: &TableSchema) {
+        if table.columns().iter().any(|column| column.name.is_none()) {
+            let [database, name] = [&table.database, &table.table].map(|name| String::from_utf8_lossy(name));
+            let lacking = names_lacking(Some(&format!("{database}.{name}")));
+            self.say_once(format!("{lacking}: @1 is the first column"));
+        }
     }
 }
 

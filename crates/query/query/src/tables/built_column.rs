@@ -36,6 +36,14 @@ pub(super) enum ValueSource {
     After,
 }
 
+impl ValueSource {
+    /// Whether its values have the names of a table's columns.
+    pub(super) fn names_columns(self) -> bool {
+        use ValueSource::{After, AfterJson, Before, BeforeJson, Changed, Key};
+        matches!(self, Key | Changed | BeforeJson | AfterJson | Before | After)
+    }
+}
+
 /// A column that is being built.
 pub(super) struct BuiltColumn {
     pub(super) source: ValueSource,

@@ -400,7 +400,11 @@ impl<'a> Maker<'a> {
             return Ok(());
         }
         let table = Table::new(map, (place, era), self.logs, self.wanted, self.fields);
-        self.table = Some(table.map_err(|LogError(line)| Error::Input(io::Error::other(line).into()))?);
+        let table = table.map_err(|LogError(line)| Error::Input(io::Error::other(line).into()))?;
+        if table.is_wanted && self.columns.iter().any(|column| column.source.names_columns()) {
+            self.logs.say_names_lacking(&table.schema);
+        }
+        self.table = Some(table);
         Ok(())
     }
 
