@@ -161,7 +161,7 @@ fn it_is_said_once_how_names_are_got_that_no_log_has() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);
     let server = mysql.sandbox().start()?;
     let logs = moved(&server)?;
-    let lacking = "binlogz-sql: warning: the log has no column names for shop.t (binlog_row_metadata=FULL writes them; --schema tells them, \
+    let lacking = "binlogz-sql: warning: the log has no column names (binlog_row_metadata=FULL writes them; --schema tells them, \
                    from a file or a server): @1 is the first column\n";
     for (statement, said) in [
         ("SELECT after FROM changes", lacking),

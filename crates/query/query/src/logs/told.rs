@@ -261,14 +261,12 @@ impl Logs {
         Ok(table)
     }
 
-    /// Says once of a table whose columns are shown that they have no names, if they have none, and how they are got. With a schema, what is wrong
-    /// with it is said.
+    /// Says once, when the columns of a table without names are shown, that they have none and how they are got. With a schema, what is wrong with it
+    /// is said.
     pub(crate) fn say_names_lacking(&self, table: &TableSchema) {
         let is_nameless = table.columns().iter().any(|column| column.name.is_none());
         if is_nameless && self.schema_file().is_none() {
-            let [database, name] = [&table.database, &table.table].map(|name| String::from_utf8_lossy(name));
-            let lacking = names_lacking(Some(&format!("{database}.{name}")));
-            self.say_once(format!("{lacking}: @1 is the first column"));
+            self.say_once(format!("{}: @1 is the first column", names_lacking(None)));
         }
     }
 }
