@@ -196,3 +196,45 @@ fn the_table_that_can_not_be_told_is_named_and_nothing_is_left() -> Result<()> {
     assert!(ran.stderr.contains("DROP DATABASE shop"), "{}", ran.stderr);
     Ok(())
 }
+
+/// A swap of two parents, one of which can't be referred to; a column and a child with other names.
+const SWAPPED: &str =
+    "USE shop; RENAME TABLE p TO x, q TO p, x TO q; ALTER TABLE q RENAME COLUMN id TO number;
+     RENAME TABLE c TO later.d; CREATE TABLE c (id INT PRIMARY KEY)";
+
+#[test]
+fn foreign_keys_refer_to_tables_and_columns_by_their_names_of_then() -> Result<()> {
+    let mysql = require_tool!(Tool::Mysql);
+    let server = mysql.sandbox().start()?;
+    let folder = Folder::new();
+    server.sql(
+        "CREATE DATABASE shop; CREATE DATABASE later; CREATE DATABASE script; USE shop; CREATE TABLE p (id INT PRIMARY KEY);
+         CREATE TABLE q (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2;
+         CREATE TABLE c (id INT PRIMARY KEY, p INT, up INT, CONSTRAINT first FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE,
+         CONSTRAINT second FOREIGN KEY (up) REFERENCES c (id));
+         INSERT INTO p VALUES (1), (2); INSERT INTO q VALUES (3); INSERT INTO c VALUES (1, 1, NULL), (2, 2, 1)",
+    )?;
+    let keys = |database: &str| {
+        server.sql(&format!(
+            "SELECT constraint_name, table_name, column_name, referenced_table_schema = '{database}', referenced_table_name, referenced_column_name \
+             FROM information_schema.key_column_usage WHERE table_schema = '{database}' AND referenced_table_name IS NOT NULL ORDER BY 1"
+        ))
+    };
+    let (moment, keys_then) = (last_gtid(&server)?, keys("shop")?);
+    server.sql(SWAPPED)?;
+    server.sql("INSERT INTO shop.q VALUES (7); INSERT INTO later.d VALUES (3, 7, 1); DELETE FROM shop.q WHERE number = 2")?;
+    let place = place_of(&server);
+    for tables in [&["shop.*"][..], &["shop.p", "shop.c"]] {
+        let front = ["table-at", "--at", &moment, "--no-defaults", "--user=root", "--server", &place];
+        let script = folder.run(front.iter().chain(tables));
+        assert_eq!(script.code, Some(0), "{}", script.stderr);
+        let path = folder.put("script.sql", &script.stdout);
+        server.sql("DROP DATABASE script; CREATE DATABASE script")?;
+        let ran = server.client().arg("script").stdin(File::open(path).unwrap()).output().unwrap();
+        assert!(ran.status.success(), "{}{}", String::from_utf8_lossy(&ran.stderr), script.text());
+        assert_eq!(keys("script")?, keys_then, "{}", script.text());
+        let rows = server.sql("SELECT * FROM script.p ORDER BY 1; SELECT * FROM script.c ORDER BY 1")?;
+        assert_eq!(rows, "1\n2\n1\t1\tNULL\n2\t2\t1\n");
+    }
+    Ok(())
+}

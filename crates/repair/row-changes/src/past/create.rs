@@ -1,9 +1,13 @@
 //! The CREATE TABLE statement of a table as it was, made of the one that the server shows now.
 //!
 //! The server writes each column and each key in a line of its own. Columns that came later go, the others get the names and the order
-//! that they had; keys that came later go as well. The rest is of now: other keys, defaults, comments, options.
+//! that they had; keys that came later go as well. Foreign keys refer to the tables that they refer to now, by the names that these had.
+//! The rest is of now: other keys, defaults, comments, options.
 
 use std::collections::HashMap;
+
+/// Between a foreign key's columns and the table to which it refers.
+const REFERENCES: &str = " REFERENCES ";
 
 /// The differences between a table's columns of now and of the moment.
 #[derive(Debug, Default)]
@@ -16,13 +20,31 @@ pub(super) struct ColumnsThen<'n> {
     pub(super) unique: Vec<Vec<&'n str>>,
 }
 
-/// The statement that makes the table of then; `None`: the server's statement can't be read. Foreign keys are left out where they
-/// aren't wanted.
+/// A table to which a foreign key refers, at the moment.
+#[derive(Debug)]
+pub(super) struct ParentThen {
+    /// Database and table.
+    pub(super) name: (String, String),
+    /// Its columns by their names now and then.
+    pub(super) columns: Vec<(String, String)>,
+}
+
+/// What is known of the tables to which foreign keys refer.
+pub(super) struct ParentsThen<'n> {
+    /// The table's database now.
+    pub(super) database: &'n str,
+    /// The table's database then.
+    pub(super) database_then: &'n str,
+    /// What a table of now was; `None`: it isn't known, and is taken as it is.
+    pub(super) find: &'n dyn Fn(&(String, String)) -> Option<ParentThen>,
+}
+
+/// The statement that makes the table of then; `None`: the server's statement can't be read. Without parents foreign keys are left out.
 pub(super) fn create_then(
     create: &str,
     table: &str,
     then: &ColumnsThen<'_>,
-    with_foreign_keys: bool,
+    parents: Option<&ParentsThen<'_>>,
 ) -> Option<String> {
     let (first, rest) = create.split_once('\n')?;
     let begin = first.find('`')?;
@@ -49,12 +71,12 @@ pub(super) fn create_then(
     for key in keys {
         let is_foreign = key.contains(" FOREIGN KEY ");
         let is_unique = key.starts_with("PRIMARY KEY") || key.starts_with("UNIQUE KEY");
-        if is_foreign && !with_foreign_keys {
+        if is_foreign && parents.is_none() {
             continue;
         }
         let Some(begin) = key.find('(') else { continue };
         // A foreign key's other table has columns of its own.
-        let end = key.find(" REFERENCES ").filter(|_| is_foreign).unwrap_or(key.len());
+        let end = key.find(REFERENCES).filter(|_| is_foreign).unwrap_or(key.len());
         let (Some(front), Some(columns), Some(rest)) =
             (key.get(..begin), key.get(begin..end), key.get(end..))
         else {
@@ -65,10 +87,12 @@ pub(super) fn create_then(
             continue;
         }
         // The name of a check is one in its database.
-        let front = match (key.contains(" CHECK "), with_foreign_keys) {
-            (true, false) => "CHECK ",
+        let front = match (key.contains(" CHECK "), parents) {
+            (true, None) => "CHECK ",
             _ => front,
         };
+        let reference = parents.filter(|_| is_foreign).map(|parents| parents.reference(rest));
+        let rest = reference.unwrap_or_else(|| Some(rest.to_owned()))?;
         lines.push(format!("  {front}{columns}{rest}"));
     }
     let (options, partitions) = tail.split_at(tail.find("\n/*!50").unwrap_or(tail.len()));
@@ -88,6 +112,27 @@ fn is_key_of(text: &str, key: &[&str]) -> bool {
     }
     names.len() == key.len()
         && key.iter().all(|column| names.iter().any(|name| name.eq_ignore_ascii_case(column)))
+}
+
+impl ParentsThen<'_> {
+    /// ` REFERENCES …` of now with the names of then; `None`: it can't be read.
+    fn reference(&self, now: &str) -> Option<String> {
+        let (first, rest) = name_at(now.strip_prefix(REFERENCES)?)?;
+        let (name, rest) = match rest.strip_prefix('.') {
+            Some(rest) => name_at(rest).map(|(table, rest)| ((first, table), rest))?,
+            None => ((self.database.to_owned(), first), rest),
+        };
+        let (columns, rules) = rest.split_at_checked(rest.find(')')?)?;
+        let parent = (self.find)(&name).unwrap_or(ParentThen { name, columns: Vec::new() });
+        let names = parent.columns.iter().map(|(now, then)| (&**now, &**then)).collect();
+        let columns = ColumnRenames { names, now: &[] }.replaced(columns)?;
+        let (database, table) = parent.name;
+        let front = match database == self.database_then {
+            true => String::new(),
+            false => format!("{}.", quoted(&database)),
+        };
+        Some(format!("{REFERENCES}{front}{}{columns}{rules}", quoted(&table)))
+    }
 }
 
 /// The columns of now by their names then.
@@ -181,20 +226,29 @@ mod tests {
             now: vec!["id", "later", "b`x", "g"],
             unique: vec![vec!["number"], vec!["number", "a"]],
         };
-        let create = |with_foreign_keys| create_then(NOW, "old", &then, with_foreign_keys).unwrap();
+        let find = |now: &(String, String)| {
+            let columns = vec![("later".to_owned(), "former".to_owned())];
+            (now.1 == "p").then(|| ParentThen { name: ("shop".to_owned(), "q`".to_owned()), columns })
+        };
+        let parents = |database_then| ParentsThen { database: "shop", database_then, find: &find };
+        let create = |parents: Option<&ParentsThen<'_>>| create_then(NOW, "old", &then, parents).unwrap();
         let expected = "CREATE TABLE `old` (\n  `a` varchar(9) DEFAULT 'it''s `id`',\n  `number` int NOT NULL,\n  `g` int GENERATED \
             ALWAYS AS ((`a` + 1)) VIRTUAL,\n  PRIMARY KEY (`number`),\n  UNIQUE KEY `u` (`a`(3),`number` DESC),\n  KEY `b` (`a`),\n  \
-            CONSTRAINT `fk` FOREIGN KEY (`a`) REFERENCES `p` (`later`),\n  CONSTRAINT `new_chk_1` CHECK ((`a` <> \
+            CONSTRAINT `fk` FOREIGN KEY (`a`) REFERENCES `q``` (`former`),\n  CONSTRAINT `new_chk_1` CHECK ((`a` <> \
             _utf8mb4'`later`'))\n) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4\n/*!50100 PARTITION BY HASH (`number`)\nPARTITIONS 3 */";
-        assert_eq!(create(true), expected);
-        let alone = create(false);
+        assert_eq!(create(Some(&parents("shop"))), expected);
+        let elsewhere = expected.replace("`q```", "`shop`.`q```");
+        assert_eq!(create(Some(&parents("old_shop"))), elsewhere);
+        let unknown = ParentsThen { find: &|_| None, ..parents("shop") };
+        assert!(create(Some(&unknown)).contains(" REFERENCES `p` (`later`),"));
+        let alone = create(None);
         assert!(
             !alone.contains("FOREIGN") && alone.contains("  CHECK ((`a` <> _utf8mb4'`later`'))\n)"),
             "{alone}"
         );
         // Not what a server shows.
-        assert_eq!(create_then("CREATE TABLE t (a INT)", "old", &then, true), None);
+        assert_eq!(create_then("CREATE TABLE t (a INT)", "old", &then, None), None);
         let fewer = ColumnsThen { now: vec!["id"], ..then };
-        assert_eq!(create_then(NOW, "old", &fewer, true), None);
+        assert_eq!(create_then(NOW, "old", &fewer, None), None);
     }
 }

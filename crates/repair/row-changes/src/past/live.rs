@@ -17,7 +17,7 @@ use std::sync::Arc;
 use binlogz_schema::SchemaFile;
 
 use super::PastError;
-use super::create::{ColumnsThen, create_then};
+use super::create::{ColumnsThen, ParentsThen, create_then};
 use super::logged_statements::LoggedStatements;
 use super::restriction::ColumnValues;
 use super::routes::TableRoutes;
@@ -304,8 +304,11 @@ impl LiveTable {
                 self.shown()
             )));
         };
-        let create = |with_foreign_keys| create_then(&self.create, asked.1, &then, with_foreign_keys);
-        let (create, create_alone) = create(true).zip(create(false)).ok_or_else(|| self.misread())?;
+        let find = |now: &(String, String)| logged.parent_then(now);
+        let parents = ParentsThen { database: &self.database, database_then: asked.0, find: &find };
+        let create = |parents| create_then(&self.create, asked.1, &then, parents);
+        let (create, create_alone) =
+            create(Some(&parents)).zip(create(None)).ok_or_else(|| self.misread())?;
         let names = logged.names(asked)?;
         let then: Vec<_> =
             then.columns.iter().map(|(now, then)| ((*now).to_owned(), (*then).to_owned())).collect();

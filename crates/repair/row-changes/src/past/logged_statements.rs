@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use binlogz_schema::{HistoryPlace, NoTableWay, SchemaFile, TableHistory, TableWay, TurningPoint};
+use binlogz_schema::{HistoryPlace, NoTableWay, SchemaFile, TableHistory, TableWay, TurningPoint, WayColumn};
 
 use super::PastError;
+use super::create::ParentThen;
 use crate::pass::{FollowedTransaction, StatementAt, shortened};
 
 /// The DDL of the logs, and where the moment is among it.
@@ -83,12 +84,37 @@ impl LoggedStatements {
         now: &(String, String),
         names: &[(String, String)],
     ) -> Option<TableWay<'_>> {
+        let then = self.name_then(now, names)?;
+        self.history.since(self.moment(), &then.0, &then.1).ok()
+    }
+
+    /// Which of its names the table that has this name now had at the moment.
+    fn name_then<'n>(
+        &self,
+        now: &(String, String),
+        names: &'n [(String, String)],
+    ) -> Option<&'n (String, String)> {
         let ends_there = |name: &&(String, String)| {
             let later = self.history.names_since(self.moment(), &name.0, &name.1);
             later.is_ok_and(|later| later.last().is_some_and(|last| is_same(last, now)))
         };
-        let then = names.iter().find(ends_there)?;
-        self.history.since(self.moment(), &then.0, &then.1).ok()
+        names.iter().find(ends_there)
+    }
+
+    /// What a table of now was at the moment, its columns as far as they are known; `None`: it can't be told, or the table is younger.
+    pub(super) fn parent_then(&self, now: &(String, String)) -> Option<ParentThen> {
+        let (names, _) = self.names_of_now((&now.0, &now.1)).ok()?;
+        let name = self.name_then(now, &names)?.clone();
+        let way = self.way_of_now(now, &names);
+        let names_of = |way: &TableWay<'_>, column: &WayColumn<'_>| {
+            let now = way.now.columns.get(column.place_now()?)?;
+            Some((now.name.clone(), column.then.name.clone()))
+        };
+        let columns = way
+            .iter()
+            .flat_map(|way| way.columns.iter().filter_map(|column| names_of(way, column)))
+            .collect();
+        Some(ParentThen { name, columns })
     }
 
     /// Whether the statements of a transaction may have taken away a foreign key that carries changes on.
