@@ -176,7 +176,7 @@ impl<'o> FoldFollower<'o> {
 
     pub(super) fn take_batch(&mut self, records: &Spool) -> Result<(), FollowEnd> {
         self.of_batch.clear();
-        each_record(records, &mut |kind, content| self.record(FoldRecord::read(kind, content)?))
+        each_record(records, |kind, content| self.record(FoldRecord::read(kind, content)?))
     }
 
     fn record(&mut self, record: FoldRecord<'_>) -> Result<(), FollowEnd> {
@@ -486,7 +486,7 @@ impl<'o> FoldFollower<'o> {
     }
 
     fn fold_changes(&mut self, open: &OpenFold) -> Result<(), FollowEnd> {
-        each_record(&open.records, &mut |kind, content| {
+        each_record(&open.records, |kind, content| {
             let record = FoldRecord::read(kind, content)?;
             if let FoldRecord::Number(table, column, signed, unsigned) = record {
                 let number = NumberEitherWay { signed, unsigned };

@@ -328,7 +328,7 @@ mod tests {
             let mut spool = Spool::new(&SpoolMemory::new(memory), Vec::new());
             records.iter().for_each(|record| record.put(&mut spool).unwrap());
             let mut rest = records.iter();
-            let read = each_record(&spool, &mut |kind, content| {
+            let read = each_record(&spool, |kind, content| {
                 assert_eq!(Some(&FoldRecord::read(kind, content)?), rest.next());
                 Ok::<_, io::Error>(())
             });

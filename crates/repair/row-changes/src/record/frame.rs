@@ -44,7 +44,7 @@ fn append(spool: &mut Spool, kind: u8, parts: &[&[u8]]) -> io::Result<[u8; 4]> {
 /// Gives the records of a spool to `take`, from the first to the last; those in memory without copying them.
 pub(crate) fn each_record<E: From<io::Error>>(
     spool: &Spool,
-    take: &mut dyn FnMut(u8, &[u8]) -> Result<(), E>,
+    mut take: impl FnMut(u8, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
     let Some(mut rest) = spool.memory(0..spool.size()) else {
         let mut reader = RecordReader::new(spool.reader(0..spool.size()));
