@@ -64,21 +64,20 @@ impl<'l> Recovery<'l> {
         }
     }
 
-    /// As [`Recovery::check`], of a server to which the logs are to be applied folded.
+    /// As [`Recovery::check`], of a server to which the logs may be applied folded, too. The other value: why they can't be, to be read after
+    /// the server's name.
     ///
     /// # Errors
     ///
-    /// As there; it can't be brought forward so.
-    pub fn check_fold(
+    /// As there; but a folded range may have been applied to it.
+    pub fn check_either(
         target: TargetServer,
         ended: &'l EndedLogs,
         threads: ApplierThreads,
-    ) -> Result<Recovery<'l>> {
+    ) -> Result<(Recovery<'l>, Option<String>)> {
         let mut recovery = Recovery::checked(target, ended, threads)?;
-        match no_fold(&mut recovery.target, ended)? {
-            None => Ok(recovery),
-            Some(why) => Err(ReplayError::unfit(&recovery.target.name, why)),
-        }
+        let no_fold = no_fold(&mut recovery.target, ended)?;
+        Ok((recovery, no_fold))
     }
 
     fn checked(

@@ -37,6 +37,7 @@ mod profiles;
 mod rates;
 mod receive;
 mod recovery;
+mod recovery_choice;
 mod recovery_far;
 mod recovery_folded;
 mod recovery_incidents;

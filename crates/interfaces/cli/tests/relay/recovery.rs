@@ -324,7 +324,7 @@ pub(crate) fn said(run: &mut Child) -> String {
 }
 
 #[track_caller]
-fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !done() {
         assert!(Instant::now() < deadline, "{what}");

@@ -60,14 +60,14 @@ const DDL: &str = "USE shop; ALTER TABLE orders ADD COLUMN paid INT DEFAULT 7 AF
 
 /// All that has to be as it was at the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct SourceState {
+pub(crate) struct SourceState {
     tables: Vec<(String, String)>,
     counters: String,
     executed: String,
 }
 
 impl SourceState {
-    fn of(server: &MysqlSandbox) -> Self {
+    pub(crate) fn of(server: &MysqlSandbox) -> Self {
         SourceState {
             tables: server.checksum_tables("shop").unwrap(),
             counters: server.sql(COUNTERS).unwrap(),
@@ -77,17 +77,17 @@ impl SourceState {
 }
 
 /// A source with a dump, and its logs after that.
-struct FoldStory {
+pub(crate) struct FoldStory {
     mysql: &'static InstalledTool,
     source: MysqlSandbox,
-    folder: Folder,
+    pub(crate) folder: Folder,
     logs: Vec<PathBuf>,
     middle: SourceState,
-    end: SourceState,
+    pub(crate) end: SourceState,
 }
 
 impl FoldStory {
-    fn new(mysql: &'static InstalledTool) -> FoldStory {
+    pub(crate) fn new(mysql: &'static InstalledTool) -> FoldStory {
         let folder = Folder::new();
         let source = mysql.sandbox().start().unwrap();
         source.sql(TABLES).unwrap();
@@ -120,11 +120,11 @@ impl FoldStory {
         FoldStory { mysql, source, folder, logs, middle, end }
     }
 
-    fn restored(&self) -> MysqlSandbox {
+    pub(crate) fn restored(&self) -> MysqlSandbox {
         restored(self.mysql, &self.folder.path("dump.sql"))
     }
 
-    fn recover(&self, server: &MysqlSandbox, args: &[&str]) -> Command {
+    pub(crate) fn recover(&self, server: &MysqlSandbox, args: &[&str]) -> Command {
         let mut command = self.folder.binlogz(["recover", "--no-defaults", "--work-dir", "."]);
         command.args(args).arg("--to").arg(format!("root@{}", server.socket().display()));
         command.arg("--from").args(&self.logs);
@@ -135,6 +135,12 @@ impl FoldStory {
     fn until_middle(&self) -> String {
         let (uuid, numbers) = self.middle.executed.trim().split_once(':').unwrap();
         format!("--until-gtid={uuid}:{}", numbers.rsplit('-').next().unwrap())
+    }
+
+    /// A statement that locks a row which both ways insert.
+    pub(crate) fn holding(&self) -> String {
+        let customer = self.source.sql("SELECT MAX(id) FROM shop.customers").unwrap();
+        format!("INSERT INTO shop.customers (id, name) VALUES ({}, 'held')", customer.trim())
     }
 
     fn schema(&self) -> String {
@@ -167,7 +173,7 @@ fn a_folded_range_comes_to_the_tables_counters_and_gtids_of_the_source() {
     let before = SourceState::of(&server);
     let explained = ran(story.recover(&server, &["--explain", &schema]));
     explained.is_done();
-    assert!(explained.text().contains("--fold would cost the server about "), "{explained:?}");
+    assert!(explained.text().contains("--fold=auto would fold: fold takes about "), "{explained:?}");
     ran(story.recover(&server, &["--fold", "--check"])).is_done();
     assert_eq!(SourceState::of(&server), before);
     is_free(&server, &settings);
@@ -247,14 +253,13 @@ fn a_source_that_logs_only_some_databases_is_named() {
 fn a_killed_fold_goes_on_with_the_same_command_alone() {
     let mysql = require_tool!(Tool::Mysql);
     let story = FoldStory::new(mysql);
-    let options = ["--fold", "--transaction-rows", "9", "--workers", "4"];
-    let customer = story.source.sql("SELECT MAX(id) FROM shop.customers").unwrap();
-    let hold = format!("INSERT INTO shop.customers (id, name) VALUES ({}, 'held')", customer.trim());
     for (kill_run, kill_server) in [(true, false), (false, true), (true, true)] {
         let told = format!("the run: {kill_run}, the server: {kill_server}");
+        let fold = if kill_run && kill_server { "--fold=auto" } else { "--fold" };
+        let options = [fold, "--transaction-rows", "9", "--workers", "4"];
         let mut server = story.restored();
         let settings = settings_of(&server);
-        let held = Held::by(&server, &hold);
+        let held = Held::by(&server, &story.holding());
         let mut run = started(story.recover(&server, &options));
         is_stuck(&server);
         if kill_run {

@@ -1,7 +1,9 @@
 //! `binlogz recover`: point-in-time recovery, applied by the server itself, in parallel.
 //!
-//! This file checks the options, leads through the steps and tells of them; `verify` makes a drill of it, `folded` applies net changes.
+//! This file checks the options, leads through the steps and tells of them; `verify` makes a drill of it, `folded` applies net changes, or
+//! chooses by an `estimate`.
 
+mod estimate;
 mod folded;
 mod verify;
 
@@ -22,7 +24,7 @@ use binlogz_replay::{
 use binlogz_source::ConnectOptions;
 use clap::{Args, ValueEnum};
 
-use folded::FoldArgs;
+use folded::{FoldArgs, FoldStep, LogsToFold};
 
 use super::closed_logs::{self, DiskArgs, StderrListener, StopArgs, line};
 use super::workers;
@@ -174,12 +176,7 @@ impl Recover {
             ended.logs().place(),
             closed_logs::reach(&ended)
         ))?;
-        let checked = match self.folding.is_on() {
-            true => Recovery::check_fold(target, &ended, threads),
-            false => Recovery::check(target, &ended, threads),
-        };
-        let mut recovery = checked.map_err(line)?;
-        self.check_account()?;
+        let (mut recovery, no_fold) = self.checked(target, &ended, threads)?;
         let before = self.had_before(&recovery, folder.path())?;
         self.say(&format!(
             "{}: lacks {} of {} transactions",
@@ -208,8 +205,14 @@ impl Recover {
             return Ok(Exit::Done);
         }
         if self.folding.is_on() {
-            let ranged = (&ended, before, &incidents.crossed);
-            return self.recover_folded(recovery, ranged, folder.path());
+            let logs = LogsToFold { ended: &ended, before: &before, folder: folder.path() };
+            match self.fold_first(&recovery, no_fold, logs)? {
+                FoldStep::Ended(exit) => return Ok(exit),
+                FoldStep::Apply(prepared) => {
+                    return self.apply_folded(recovery, &prepared, (&incidents.crossed, folder.path()));
+                }
+                FoldStep::Replay => {}
+            }
         }
         let source = EmbeddedSourceOptions {
             folder: folder.path(),
@@ -218,6 +221,29 @@ impl Recover {
             over_incidents: self.over_incidents,
         };
         Ok(self.apply(recovery, source, &incidents.crossed)?.max(exit))
+    }
+
+    /// Checks the server for the ways that may be taken. The other value says why a folded log can't be applied, where that isn't an error.
+    fn checked<'l>(
+        &self,
+        target: TargetServer,
+        ended: &'l EndedLogs,
+        threads: ApplierThreads,
+    ) -> Result<(Recovery<'l>, Option<String>)> {
+        if !self.folding.is_on() {
+            return Ok((Recovery::check(target, ended, threads).map_err(line)?, None));
+        }
+        let (recovery, no_fold) = Recovery::check_either(target, ended, threads).map_err(line)?;
+        let no_fold = match no_fold {
+            None => self.account_lacks()?,
+            why => why,
+        };
+        match no_fold {
+            Some(why) if self.folding.is_certain() || recovery.mark().is_some() => {
+                Err(CommandFailure::of_server(recovery.server(), why))
+            }
+            no_fold => Ok((recovery, no_fold)),
+        }
     }
 
     /// Says what an earlier run left.
@@ -239,7 +265,8 @@ impl Recover {
 
     /// Refuses a server whose tables may be those of no moment, though no channel tells so. A folded log is checked where it is made.
     fn check_gap(&self, recovery: &Recovery<'_>, walked: &CrossedIncidents) -> Result<()> {
-        let is_allowed = self.over_gaps || self.folding.is_on() || recovery.is_begun();
+        let is_folded = self.folding.is_certain() || recovery.mark().is_some();
+        let is_allowed = self.over_gaps || is_folded || recovery.is_begun();
         let Some((lacking, had)) = walked.gap().filter(|_| !is_allowed) else { return Ok(()) };
         Err(CommandFailure::of(
             &recovery.server(),
