@@ -209,7 +209,7 @@ fn told(error: &FlightError) -> String {
 fn logs() -> Logs {
     let logs: Vec<PathBuf> =
         ["binlog.000006", "binlog.000009"].map(|log| root().join("sample").join(log)).to_vec();
-    Logs::new(logs, None, |line| panic!("{line}")).unwrap()
+    Logs::new(logs, None, |line| assert!(line.ends_with(": @1 is the first column"), "{line}")).unwrap()
 }
 
 fn options() -> QueryOptions {

@@ -41,7 +41,9 @@ fn what_does_more_than_read_is_refused() {
 
 fn engine() -> QueryEngine {
     let logs = ["binlog.000006", "binlog.000009"].map(|log| root().join("sample").join(log));
-    let logs = Logs::new(logs.to_vec(), None, |line| panic!("{line}")).unwrap();
+    let logs =
+        Logs::new(logs.to_vec(), None, |line| assert!(line.ends_with(": @1 is the first column"), "{line}"))
+            .unwrap();
     let options = QueryOptions { memory: 1 << 30, jobs: 2, temporary: env::temp_dir() };
     QueryEngine::new(logs, &options).unwrap()
 }
