@@ -9,7 +9,8 @@
 //!  5 rows query       the text
 //!  6 table            structure, `database`, NUL, `table`
 //!  7 row              offset u64, index in the payload u64 (u64::MAX: in none), row u64, next event u64 (u64::MAX: see RowAt), timestamp u32,
-//!                     flags u8, whether it may be one of a REPLACE u8 (0, 1), digest of its keys u128, what the renderer wrote
+//!                     flags u8, whether a REPLACE may have deleted it u8 (0, 1), whether one may have inserted it u8 (0, 1), digest of its keys u128,
+//!                     what the renderer wrote
 //!  8 end              nothing
 //!  9 table map        see map.rs
 //! 10 previous GTIDs   the body
@@ -139,6 +140,8 @@ pub(crate) struct RowAt<'b> {
     pub(crate) flags: RowFlags,
     /// Whether its statement deleted it and goes on, so that a REPLACE may have deleted it.
     pub(crate) may_be_replaced: bool,
+    /// Whether a REPLACE may have inserted it, if a row that it deleted is the last one before.
+    pub(crate) may_replace: bool,
     /// The digest of its values in all keys; 0: it isn't known, or nothing asks for it.
     pub(crate) keys: u128,
     /// The renderer's text.
@@ -206,7 +209,7 @@ impl BatchRecord<'_> {
             BatchRecord::Row(row) => {
                 let numbers = [or_none(row.inside), row.row.to_le_bytes(), or_none(row.next_event)];
                 let front = (row.offset.to_le_bytes(), row.timestamp.to_le_bytes());
-                let flags = [row.flags.0, u8::from(row.may_be_replaced)];
+                let flags = [row.flags.0, u8::from(row.may_be_replaced), u8::from(row.may_replace)];
                 let keys = row.keys.to_le_bytes();
                 put(spool, 7, &[&front.0, numbers.as_flattened(), &front.1, &flags, &keys, row.text])
             }
@@ -273,6 +276,7 @@ impl<'b> BatchRecord<'b> {
                 timestamp: fields.u32()?,
                 flags: RowFlags(fields.u8()?),
                 may_be_replaced: fields.u8()? == 1,
+                may_replace: fields.u8()? == 1,
                 keys: fields.u128()?,
                 text: fields.rest(),
             }),
@@ -354,6 +358,7 @@ mod tests {
             timestamp: 9,
             flags: RowFlags(RowFlags::UPDATE),
             may_be_replaced: false,
+            may_replace: true,
             keys: 1 << 98,
             text: b"text",
         };
@@ -374,6 +379,7 @@ mod tests {
                 inside: None,
                 next_event: Some(8),
                 may_be_replaced: true,
+                may_replace: false,
                 text: b"",
                 ..row
             }),

@@ -436,7 +436,8 @@ impl<'o> ScriptCollector<'o> {
         let follows = row.flags.has(RowFlags::FOLLOWS_DELETED);
         let flags = RowFlags(row.flags.0 & !RowFlags::FOLLOWS_DELETED);
         let last = self.replaced.pass((self.table, row.keys), row.may_be_replaced);
-        let Some(keys) = last.filter(|_| follows && !flags.has(RowFlags::NO_FOREIGN_KEYS)) else {
+        let may_replace = row.may_replace && follows && !flags.has(RowFlags::NO_FOREIGN_KEYS);
+        let Some(keys) = last.filter(|_| may_replace) else {
             return flags;
         };
         let has_same_keys = keys != 0 && keys == row.keys;

@@ -267,6 +267,7 @@ impl<R: Renderer> RowRecords<'_, R> {
             timestamp: self.event.header.timestamp,
             flags: RowFlags(self.flags | flags),
             may_be_replaced: self.last_replaced.is_some(),
+            may_replace: self.may_replace && number == 0,
             keys,
             text: self.text,
         };
