@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use binlogz_binlog::gtid::GtidSet;
 use binlogz_figures::counted;
 use binlogz_row_changes::{
     AppliedChanges, ApplyOptions, Direction, RowSelection, Script, SplitTables, TableSummary,
@@ -111,7 +112,7 @@ impl ApplyArgs {
             true => writeln!(out, "{verb} in {}", counted(applied.batches, "transactions"))?,
         }
         if !applied.gtids.is_empty() {
-            writeln!(out, "GTIDs: {}; binlogz undo --gtids takes them back", applied.gtids.join(","))?;
+            writeln!(out, "GTIDs: {}; binlogz undo --gtids takes them back", as_set(&applied.gtids))?;
         } else if let Some((log, position, thread)) = &applied.place {
             writeln!(
                 out,
@@ -142,6 +143,12 @@ impl ApplyArgs {
 /// The rows that were left, since somebody had changed them.
 fn conflicts(applied: &AppliedChanges) -> u64 {
     applied.tables.values().map(|table| table.conflicts).sum()
+}
+
+/// Transactions as a set, in which those that follow one another are a range; one by one where it is none of MySQL's.
+fn as_set(gtids: &[String]) -> String {
+    let all = gtids.join(",");
+    all.parse::<GtidSet>().map_or(all, |set| set.to_string())
 }
 
 /// It tells of rows: only the user who applies them may read it.
