@@ -145,7 +145,7 @@ fn a_replaced_row_goes_back_and_what_refers_to_it_stays() -> Result<()> {
     Ok(())
 }
 
-/// What was deleted unchecked comes back, or nothing is changed.
+/// A row that is deleted without a check comes back, or nothing is changed.
 #[test]
 fn a_replaced_row_that_was_changed_since_is_left() -> Result<()> {
     let mysql = require_tool!(Tool::Mysql);

@@ -438,7 +438,7 @@ impl Logs {
             });
             match is_divided {
                 Ok(true) if is_told => count,
-                // What can't be read is said by those who read it.
+                // Whoever reads the log says that it can't be read.
                 Ok(_) | Err(_) => self.size_of(index) / size.max(1),
             }
         };

@@ -239,7 +239,7 @@ impl ScanPlan {
             Input::Live(_) | Input::Pipe(_) => return Ok(false),
         };
         let mut events = EventReader::new(std::io::BufReader::new(stream));
-        // What can't be read is said by those who read it.
+        // Whoever reads the log says that it can't be read.
         let Ok(Some((_, frame))) = events.next_event() else { return Ok(false) };
         if frame.header().event_type != EventType::FORMAT_DESCRIPTION {
             return Ok(false);

@@ -56,7 +56,7 @@ pub(super) enum ValueTarget {
     Image(ImageColumn),
     /// One field of an image.
     Field(Box<ValueColumn>, usize),
-    /// The same, of which only NULLs count.
+    /// A column of an image, of which only whether it is NULL is asked.
     Presence(Box<ValueColumn>, usize),
 }
 

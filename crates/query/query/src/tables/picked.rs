@@ -36,7 +36,7 @@ const BYTES_MAX: usize = 4 << 20;
 pub(super) struct NeededOutputs {
     /// Fields of images, by their numbers.
     fields: BTreeSet<usize>,
-    /// Those of which only NULLs count.
+    /// Fields of which only whether they are NULL is asked.
     bare: BTreeSet<usize>,
     /// Transaction and event header of the rows.
     around: bool,

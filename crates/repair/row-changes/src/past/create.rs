@@ -25,7 +25,7 @@ pub(super) struct ColumnsThen<'n> {
 pub(super) struct ParentThen {
     /// Database and table.
     pub(super) name: (String, String),
-    /// Its columns by their names now and then.
+    /// The names of its columns, now and at the moment.
     pub(super) columns: Vec<(String, String)>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct ParentsThen<'n> {
     pub(super) database: &'n str,
     /// The table's database then.
     pub(super) database_then: &'n str,
-    /// What a table of now was; `None`: it isn't known, and is taken as it is.
+    /// Finds the name that a table of now had, and its columns' names; `None`: they aren't known, and those of now are taken.
     pub(super) find: &'n dyn Fn(&(String, String)) -> Option<ParentThen>,
 }
 

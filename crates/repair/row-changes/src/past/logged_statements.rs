@@ -101,7 +101,8 @@ impl LoggedStatements {
         names.iter().find(ends_there)
     }
 
-    /// What a table of now was at the moment, its columns as far as they are known; `None`: it can't be told, or the table is younger.
+    /// The name that a table of now had at the moment, and those of its columns as far as they are known; `None`: it can't be told, or the
+    /// table is younger.
     pub(super) fn parent_then(&self, now: &(String, String)) -> Option<ParentThen> {
         let (names, _) = self.names_of_now((&now.0, &now.1)).ok()?;
         let name = self.name_then(now, &names)?.clone();

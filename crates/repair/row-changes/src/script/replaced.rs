@@ -18,7 +18,7 @@ const ROWS_MAX: usize = 64;
 pub(super) struct ReplacedRows {
     /// The table of the last of them, and the digest of its values in all keys.
     last: Option<(usize, u128)>,
-    /// Those that are to be deleted again.
+    /// The rows that are to be deleted again.
     waiting: Vec<ScriptRow<'static>>,
 }
 

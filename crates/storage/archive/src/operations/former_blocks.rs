@@ -19,7 +19,7 @@ pub(crate) struct FormerBlocks {
     blocks: BTreeMap<u64, (usize, u32)>,
     /// Whether they go on referring to the blocks to which they do.
     keeps_references: bool,
-    /// Those that stay as they are packed, by their objects and numbers.
+    /// Blocks that stay as they are packed, by their objects and numbers.
     whole: BTreeSet<(usize, u32)>,
     /// Those to which others refer that don't stay, or of which nothing is known here.
     referred: BTreeSet<(usize, u32)>,
