@@ -50,10 +50,8 @@ struct Settings<'a> {
 impl<'a> Settings<'a> {
     fn of(query: &QueryEvent<'a>) -> Self {
         let mut settings = Settings::default();
-        let mut variables = query.status_variables.iter();
-        // Looked at where it is: a copy would wait for the small writes that made it.
-        while let Some(Ok(variable)) = &variables.next() {
-            match *variable {
+        for variable in query.status_variables.iter().map_while(Result::ok) {
+            match variable {
                 StatusVariable::Flags2(flags) => settings.flags2 = Some(flags.0),
                 StatusVariable::SqlMode(mode) => settings.sql_mode = Some(mode),
                 StatusVariable::AutoIncrement { increment, offset } => {
