@@ -481,7 +481,7 @@ impl FirstTouches {
         }
     }
 
-    /// What comes is after the moment; the first transaction after it was not before this time, in microseconds since 1970.
+    /// Notes that the moment is passed, and that the first transaction after it was committed at this time or later, in microseconds since 1970.
     fn pass_moment(&mut self, time: u64) {
         self.passed_moment = None;
         self.now = MomentPhase::After;

@@ -21,7 +21,7 @@ pub(crate) struct FormerBlocks {
     keeps_references: bool,
     /// Blocks that stay as they are packed, by their objects and numbers.
     whole: BTreeSet<(usize, u32)>,
-    /// Those to which others refer that don't stay, or of which nothing is known here.
+    /// Blocks to which others refer that don't stay, or of which nothing is known here.
     referred: BTreeSet<(usize, u32)>,
 }
 

@@ -18,7 +18,7 @@ use crate::storage::{ArchiveStorage, ObjectName};
 /// A log as it is packed, or parts of it.
 #[derive(Debug)]
 pub struct PlainLog {
-    /// Its bytes, without those of the gaps.
+    /// The log's bytes, without those of the gaps.
     pub bytes: Arc<Scratch>,
     /// The parts left out, in order, each between two events.
     pub gaps: Vec<Range<u64>>,

@@ -96,7 +96,7 @@ struct Job {
     memory: usize,
 }
 
-/// What there is to do for a block.
+/// The work on a block.
 enum BlockWork {
     /// To code its fields.
     Code(Result<DealtFields>),
